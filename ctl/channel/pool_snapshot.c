@@ -443,7 +443,7 @@ static enum mt_err read_head(int fd, struct mt_blocks_head *head, struct mt_erro
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the sizes in the file of blocks cannot be");
 	if (head->checksum !=
-	    mt_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_blocks_head, checksum)))
+	    mt_stats_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_blocks_head, checksum)))
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the checksum of the file of blocks is wrong");
 	if (fstat(fd, &seen) != 0 ||
@@ -463,8 +463,8 @@ static bool is_valid(const struct mt_blocks_entry *entry)
 
 static enum mt_err check_entries(const struct mt_blocks_file *file, struct mt_error_reason *why)
 {
-	if (file->head.entries_sum !=
-	    mt_checksum(MT_CHECKSUM_START, file->entries, file->count * sizeof(*file->entries)))
+	if (file->head.entries_sum != mt_stats_checksum(MT_CHECKSUM_START, file->entries,
+							file->count * sizeof(*file->entries)))
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the checksum of the blocks is wrong");
 	for (size_t i = 0; i < file->count; i++)

@@ -53,7 +53,7 @@ static enum mt_err check(const char *path, const struct mt_last_file *file, size
 	if (got != sizeof(*file))
 		return refuse(why, path, "it is cut short");
 	if (file->checksum !=
-	    mt_checksum(MT_CHECKSUM_START, file, offsetof(struct mt_last_file, checksum)))
+	    mt_stats_checksum(MT_CHECKSUM_START, file, offsetof(struct mt_last_file, checksum)))
 		return refuse(why, path, "its checksum is wrong");
 	if (head->sites_count > MT_LAST_SITES_COUNT ||
 	    head->processes_count > MT_LAST_PROCESSES_COUNT || head->cause >= MT_LAST_CAUSE_COUNT)

@@ -42,7 +42,7 @@ static enum mt_err check_head(const struct mt_stats_head *head, size_t got,
 	if (got < sizeof(*head))
 		return refuse_short(got, why);
 	if (head->checksum !=
-	    mt_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_stats_head, checksum)))
+	    mt_stats_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_stats_head, checksum)))
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the checksum of the stats file is wrong");
 	if (head->settings_count > MT_SETTINGS_COUNT || head->devices_count > MT_DEVICES_COUNT ||

@@ -452,7 +452,7 @@ static enum mt_err read_head(int fd, struct mt_lines_head *head, struct mt_error
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the sizes in the file of lines cannot be");
 	if (head->checksum !=
-	    mt_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_lines_head, checksum)))
+	    mt_stats_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_lines_head, checksum)))
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the checksum of the file of lines is wrong");
 	if (fstat(fd, &seen) != 0 || (uint64_t)seen.st_size != sizeof(*head) + content_bytes(head))
@@ -512,7 +512,7 @@ static enum mt_err read_content(int fd, struct mt_lines_file *file, struct mt_er
 	if (mt_read_file_at(fd, file->content, bytes, sizeof(*head)) != bytes)
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the file of lines is not whole");
-	if (head->content_sum != mt_checksum(MT_CHECKSUM_START, file->content, bytes))
+	if (head->content_sum != mt_stats_checksum(MT_CHECKSUM_START, file->content, bytes))
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the checksum of the lines is wrong");
 	if (!content_is_valid(file))

@@ -56,7 +56,7 @@ _Atomic(void *) mt_deepbind_next;
 
 MT_COLD void mt_deepbind_init(void)
 {
-	mt_store_relaxed(&mt_deepbind_next, mt_symbol(RTLD_NEXT, "dlopen"));
+	mt_store_relaxed(&mt_deepbind_next, mt_loader_symbol(RTLD_NEXT, "dlopen"));
 }
 
 static void log_once(void)
@@ -133,8 +133,8 @@ static void *next_function(enum next index)
 	if (found)
 		return found;
 	if (mt_state_is_on() && !mt_state_is_own_process())
-		return mt_elf_libc_function(next_names[index]);
-	found = mt_symbol(RTLD_NEXT, next_names[index]);
+		return mt_loader_libc_function(next_names[index]);
+	found = mt_loader_symbol(RTLD_NEXT, next_names[index]);
 	mt_store_relaxed(&next_functions[index], found);
 	return found;
 }
@@ -248,8 +248,8 @@ static MT_TLS bool has_forked; /* and has not opened the file since */
 static MT_COLD open_fn find(const char *name, _Atomic(open_fn) *next)
 {
 	bool is_raw_child = mt_state_is_on() && !mt_state_is_own_process();
-	open_fn found = (open_fn)(uintptr_t)(is_raw_child ? mt_elf_libc_function(name)
-							  : mt_symbol(RTLD_NEXT, name));
+	open_fn found = (open_fn)(uintptr_t)(is_raw_child ? mt_loader_libc_function(name)
+							  : mt_loader_symbol(RTLD_NEXT, name));
 
 	if (!is_raw_child)
 		mt_store_relaxed(next, found);
@@ -273,7 +273,7 @@ static int open_own_stat(void)
 {
 	char text[1024];
 	char own[1024];
-	uint64_t ours = mt_main_exit_own_threads();
+	uint64_t ours = mt_worker_main_exit_own_threads();
 	ssize_t length = mt_os_read_file(STAT_PATH, text, sizeof(text));
 	const char *field = length > 0 ? mt_os_procstat_at(text, THREADS_FIELD) : NULL;
 	uint64_t count = field ? mt_os_parse_number(field) : 0;

@@ -113,7 +113,7 @@ MT_EXPORT pid_t fork(void)
 	fork_fn next = mt_load_relaxed(&next_fork);
 
 	if (!next)
-		next = (fork_fn)(uintptr_t)mt_elf_libc_function("fork");
+		next = (fork_fn)(uintptr_t)mt_loader_libc_function("fork");
 	if (mt_state_is_on() && mt_worker_is_running() && mt_state_is_own_process())
 		return mt_libc_knows_threads() ? fork_beside_worker(next)
 					       : fork_with_signals_blocked(next);
@@ -172,11 +172,12 @@ static _Atomic(syscall_fn) next_syscall;
 
 void mt_fork_start(void)
 {
-	mt_store_relaxed(&next_fork, (fork_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "fork"));
+	mt_store_relaxed(&next_fork, (fork_fn)(uintptr_t)mt_loader_symbol(RTLD_NEXT, "fork"));
 	mt_libc_find_threads();
-	mt_store_relaxed(&next_raw_fork, (fork_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "_Fork"));
-	mt_store_relaxed(&next_clone, (clone_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "clone"));
-	mt_store_relaxed(&next_syscall, (syscall_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "syscall"));
+	mt_store_relaxed(&next_raw_fork, (fork_fn)(uintptr_t)mt_loader_symbol(RTLD_NEXT, "_Fork"));
+	mt_store_relaxed(&next_clone, (clone_fn)(uintptr_t)mt_loader_symbol(RTLD_NEXT, "clone"));
+	mt_store_relaxed(&next_syscall,
+			 (syscall_fn)(uintptr_t)mt_loader_symbol(RTLD_NEXT, "syscall"));
 }
 
 static bool worker_may_purge(void)
@@ -189,7 +190,7 @@ static bool hold_heap(void)
 	int kept = errno;
 	bool held;
 
-	mt_shared_pages_note_fork();
+	mt_rss_shared_note_fork();
 	held = worker_may_purge() && hold_purge();
 	errno = kept;
 	return held;
@@ -203,7 +204,7 @@ static _Atomic pid_t *hold_heap_until_id(unsigned long *flags)
 	bool is_taken = *flags & (CLONE_PARENT_SETTID | CLONE_PIDFD);
 	_Atomic pid_t *word;
 
-	mt_shared_pages_note_fork();
+	mt_rss_shared_note_fork();
 	word = !is_taken && worker_may_purge() ? mt_purge_hold_until_copied() : NULL;
 	if (word)
 		*flags |= CLONE_PARENT_SETTID;
@@ -216,7 +217,7 @@ static void release_heap(bool held, bool is_child)
 {
 	int kept = errno;
 
-	mt_shared_pages_note_fork();
+	mt_rss_shared_note_fork();
 	if (held && is_child)
 		mt_purge_forget();
 	else if (held)
@@ -231,7 +232,7 @@ MT_EXPORT pid_t _Fork(void)
 	bool held;
 
 	if (!next)
-		next = (fork_fn)(uintptr_t)mt_elf_libc_function("_Fork");
+		next = (fork_fn)(uintptr_t)mt_loader_libc_function("_Fork");
 	if (!next) {
 		errno = ENOSYS; /* glibc before 2.34 */
 		return -1;
@@ -268,7 +269,7 @@ static MT_COLD int clone_vfork(clone_fn next, struct clone_start *copy, void *st
 	copy->held = word != NULL;
 	child = next(run_child, stack, (int)all_flags, copy,
 		     word ? (void *)(uintptr_t)word : ids[0], ids[1], ids[2]);
-	mt_shared_pages_note_fork();
+	mt_rss_shared_note_fork();
 	if (word)
 		mt_purge_end_copy(child >= 0);
 	return child;
@@ -282,7 +283,7 @@ MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *arg
 	int child;
 
 	if (!next)
-		next = (clone_fn)(uintptr_t)mt_elf_libc_function("clone");
+		next = (clone_fn)(uintptr_t)mt_loader_libc_function("clone");
 	if ((flags & CLONE_VM) || !start)
 		return next(start, stack, flags, argument, parent_tid, tls, child_tid);
 	if (flags & CLONE_VFORK)
@@ -347,7 +348,7 @@ static MT_COLD long call_vfork_like(long number, long a, long b, long c, long d,
 	long child =
 		next(number, word ? (long)flags : a, b, word ? (long)(uintptr_t)word : c, d, e, 0);
 
-	mt_shared_pages_note_fork();
+	mt_rss_shared_note_fork();
 	if (word && child == 0)
 		mt_purge_forget();
 	else if (word)

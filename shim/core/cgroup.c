@@ -740,7 +740,7 @@ void mt_cgroup_of(pid_t pid)
 /* the file of the last total; "": none yet */
 static char last_path[2 * MT_CGROUP_PATH_BYTES];
 
-bool mt_psi_parse(const char *text, const char *line, uint64_t *out_us)
+bool mt_cgroup_psi_parse(const char *text, const char *line, uint64_t *out_us)
 {
 	static const char key[] = " total=";
 	size_t length = strlen(line);
@@ -767,7 +767,8 @@ static bool read_total(const char *path, uint64_t *out_us)
 	struct stat seen;
 
 	return mt_os_stat(path, &seen) == 0 && S_ISREG(seen.st_mode) &&
-	       mt_os_read_file(path, text, sizeof(text)) > 0 && mt_psi_parse(text, "some", out_us);
+	       mt_os_read_file(path, text, sizeof(text)) > 0 &&
+	       mt_cgroup_psi_parse(text, "some", out_us);
 }
 
 /* The root of all cgroups tells of the whole machine; it alone lacks these files. */
@@ -800,8 +801,8 @@ static bool find_total(const char *root, const char *group, const char *watched,
 	return read_total(path, &out->some_us);
 }
 
-void mt_psi_read(const char *root, const char *group, const char *watched,
-		 struct mt_psi_sample *out)
+void mt_cgroup_psi_read(const char *root, const char *group, const char *watched,
+			struct mt_psi_sample *out)
 {
 	char path[sizeof(last_path)];
 
@@ -813,7 +814,7 @@ void mt_psi_read(const char *root, const char *group, const char *watched,
 	(void)mt_format(last_path, sizeof(last_path), "%s", path);
 }
 
-void mt_psi_fork_child(void)
+void mt_cgroup_psi_fork_child(void)
 {
 	last_path[0] = 0;
 }
@@ -827,7 +828,7 @@ static uint64_t counted_cpus;
 static uint64_t quota_pct;
 static uint64_t counted_at_ns;
 
-bool mt_cpu_load_parse(const char *text, uint64_t *out_thousandths)
+bool mt_cgroup_load_parse(const char *text, uint64_t *out_thousandths)
 {
 	uint64_t value = 0;
 	int decimals = -1; /* number of digits after the point; -1: no point yet */
@@ -929,13 +930,13 @@ static void recount(const char *root, uint64_t now_ns)
 	counted_at_ns = now_ns;
 }
 
-uint64_t mt_cpu_load_quota_pct(const char *root, uint64_t now_ns)
+uint64_t mt_cgroup_load_quota_pct(const char *root, uint64_t now_ns)
 {
 	recount(root, now_ns);
 	return quota_pct;
 }
 
-void mt_cpu_load_read(const char *root, uint64_t now_ns, struct mt_load *out)
+void mt_cgroup_load_read(const char *root, uint64_t now_ns, struct mt_load *out)
 {
 	char path[256 + 32];
 	char text[64];
@@ -945,10 +946,10 @@ void mt_cpu_load_read(const char *root, uint64_t now_ns, struct mt_load *out)
 	out->load_thousandths = 0;
 	(void)mt_format(path, sizeof(path), "%s/proc/loadavg", root);
 	out->known = mt_os_read_file(path, text, sizeof(text)) > 0 &&
-		     mt_cpu_load_parse(text, &out->load_thousandths);
+		     mt_cgroup_load_parse(text, &out->load_thousandths);
 }
 
-void mt_cpu_load_fork_child(void)
+void mt_cgroup_load_fork_child(void)
 {
 	counted_cpus = 0;
 }

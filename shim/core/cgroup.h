@@ -147,15 +147,15 @@ struct mt_psi_sample {
 /* Fills *out. root: a prefix of every path, "" except in tests. group: the cgroup's directory from
  * mt_cgroup_directory; "", or a group without a PSI file, means /proc/pressure/memory. watched:
  * MEMORY_PRESSURE_WATCH; ignored if it is no full path of a regular file with PSI. */
-void mt_psi_read(const char *root, const char *group, const char *watched,
-		 struct mt_psi_sample *out);
+void mt_cgroup_psi_read(const char *root, const char *group, const char *watched,
+			struct mt_psi_sample *out);
 
 /* Parses the total of the line that begins with `line`, in us, from text such as "some avg10=0.00
  * avg60=0.00 avg300=0.00 total=123". Returns false if there is none. Pure. */
-bool mt_psi_parse(const char *text, const char *line, uint64_t *out_us);
+bool mt_cgroup_psi_parse(const char *text, const char *line, uint64_t *out_us);
 
 /* Forgets the last file in a forked child. */
-void mt_psi_fork_child(void);
+void mt_cgroup_psi_fork_child(void);
 
 /* ---- load and CPUs ---- */
 
@@ -171,16 +171,16 @@ struct mt_load {
 
 /* Returns how much of one CPU the quotas of the cgroup and its ancestors leave, in percent, 1 to
  * 100. Counted again every minute. Arguments as below. */
-uint64_t mt_cpu_load_quota_pct(const char *root, uint64_t now_ns);
+uint64_t mt_cgroup_load_quota_pct(const char *root, uint64_t now_ns);
 
 /* Fills *out. root: a prefix of every path, "" except in tests. now_ns: CLOCK_MONOTONIC. */
-void mt_cpu_load_read(const char *root, uint64_t now_ns, struct mt_load *out);
+void mt_cgroup_load_read(const char *root, uint64_t now_ns, struct mt_load *out);
 
 /* Parses the first number of /proc/loadavg ("0.48 0.37 0.80 1/93 6653") into thousandths. Returns
  * false for other text. Pure. */
-bool mt_cpu_load_parse(const char *text, uint64_t *out_thousandths);
+bool mt_cgroup_load_parse(const char *text, uint64_t *out_thousandths);
 
 /* Forgets the number of CPUs, in a forked child. */
-void mt_cpu_load_fork_child(void);
+void mt_cgroup_load_fork_child(void);
 
 #endif

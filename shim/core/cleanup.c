@@ -45,7 +45,7 @@ static bool skips_for_ranks(const struct mt_trim_request *request)
 {
 	enum mt_round_mode mode = mt_round_mode_of(mt_config()->round);
 
-	return request->level >= MT_LEVEL_LIGHT && mt_launch_env()->world_size > 1 &&
+	return request->level >= MT_LEVEL_LIGHT && mt_config_launch_env()->world_size > 1 &&
 	       request->reason == MT_REASON_ROUND &&
 	       (mode == MT_ROUND_TIMER || mode == MT_ROUND_AUTO);
 }

@@ -50,7 +50,7 @@ struct mt_cleanup {
 };
 
 /* Returns whether the request includes the caches of GPU devices. */
-static inline bool mt_trim_reaches_devices(const struct mt_trim_request *request)
+static inline bool mt_components_reach_devices(const struct mt_trim_request *request)
 {
 	return request->level == MT_LEVEL_HEAVY || request->flush_gpu;
 }

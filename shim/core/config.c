@@ -669,7 +669,7 @@ static void note_launch_entry(const char *entry, struct mt_launch_env *out)
 		(void)mt_format(out->state_home, MT_TEXT_MAX, "%s/.local/state", value);
 }
 
-void mt_launch_env_parse(const char *const *environ_list, struct mt_launch_env *out)
+void mt_config_parse_launch_env(const char *const *environ_list, struct mt_launch_env *out)
 {
 	size_t best = RANKS_COUNT;
 
@@ -691,7 +691,7 @@ static void queue_error(const char *line)
 	errors.count++;
 }
 
-const struct mt_launch_env *mt_launch_env(void)
+const struct mt_launch_env *mt_config_launch_env(void)
 {
 	return &facts;
 }
@@ -702,7 +702,7 @@ void mt_config_read(const char *const *environ_list)
 
 	errors.count = 0;
 	mt_config_parse(environ_list, &read, queue_error);
-	mt_launch_env_parse(environ_list, &facts);
+	mt_config_parse_launch_env(environ_list, &facts);
 	memcpy(&live, &read, sizeof(live));
 	mt_store_release(&live_filled, true);
 	mt_log_use(&live.log_level, live.log);
@@ -826,7 +826,7 @@ static bool list_matches(const char *list, const char *program, unsigned *out_co
 	return matches;
 }
 
-bool mt_program_filter_admits(const struct mt_config *config, const char *program)
+bool mt_config_admits(const struct mt_config *config, const char *program)
 {
 	const char *slash;
 	unsigned count;

@@ -154,10 +154,10 @@ void mt_config_parse(const char *const *environ_list, struct mt_config *out,
 		     mt_config_report complain);
 
 /* Reads the variables of other programs from an environment. Pure. */
-void mt_launch_env_parse(const char *const *environ_list, struct mt_launch_env *out);
+void mt_config_parse_launch_env(const char *const *environ_list, struct mt_launch_env *out);
 
 /* Returns the values that mt_config_read found; all 0 before. */
-const struct mt_launch_env *mt_launch_env(void);
+const struct mt_launch_env *mt_config_launch_env(void);
 
 /* Parses both into the live copies, and logs the reports as warnings. Called once, before a thread
  * of the shim exists. */
@@ -186,6 +186,6 @@ const char *mt_config_name(enum mt_option option);
 
 /* Returns whether MT_ENABLE, MT_ONLY and MT_EXCLUDE let the shim work in a program of this name or
  * path. Pure. */
-bool mt_program_filter_admits(const struct mt_config *config, const char *program);
+bool mt_config_admits(const struct mt_config *config, const char *program);
 
 #endif

@@ -220,7 +220,7 @@ static bool send_to(const char *name, const struct mt_file_owner *owner, void *u
 	    (fd = open_file(name, O_RDWR)) < 0)
 		return true;
 	if (read_file(fd, &file) && file.is_rescuer == 1 &&
-	    mt_raw_syscall(SYS_kill, owner->pid, 0) == 0 && !mt_file_owner_has_ended(owner) &&
+	    mt_raw_syscall(SYS_kill, owner->pid, 0) == 0 && !mt_files_owner_has_ended(owner) &&
 	    write_request(fd)) {
 		*next = (struct rescuer){.is_open = true};
 		memcpy(next->name, name, strlen(name) + 1);
@@ -231,7 +231,7 @@ static bool send_to(const char *name, const struct mt_file_owner *owner, void *u
 	return asked.count < MT_RESCUERS_COUNT;
 }
 
-uint32_t mt_rescue_send(const struct mt_rescue_request *request)
+uint32_t mt_control_rescue_send(const struct mt_rescue_request *request)
 {
 	struct stat space;
 	int kept = errno;
@@ -241,7 +241,7 @@ uint32_t mt_rescue_send(const struct mt_rescue_request *request)
 	if (mt_os_stat("/proc/self/ns/pid", &space) == 0 &&
 	    mt_files_reopen_folder(&asked.folder) == MT_ERR_OK) {
 		asked.pidns = space.st_ino;
-		(void)mt_file_owner_each(asked.folder, send_to, NULL);
+		(void)mt_files_owner_each(asked.folder, send_to, NULL);
 		mt_os_close(asked.folder);
 	}
 	errno = kept;
@@ -268,7 +268,7 @@ static void read_reply(struct rescuer *rescuer)
 	mt_os_close(fd);
 }
 
-void mt_rescue_read(struct mt_rescue_gain *out)
+void mt_control_rescue_read(struct mt_rescue_gain *out)
 {
 	bool is_there = mt_files_reopen_folder(&asked.folder) == MT_ERR_OK;
 

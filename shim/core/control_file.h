@@ -70,7 +70,7 @@ void mt_control_fork_child(void);
 /* Sends the request to up to MT_RESCUERS_COUNT processes. Returns how many got it; 0 also if
  * this process has no files. */
 #define MT_RESCUERS_COUNT 64
-uint32_t mt_rescue_send(const struct mt_rescue_request *request);
+uint32_t mt_control_rescue_send(const struct mt_rescue_request *request);
 
 /* What they have replied so far. */
 struct mt_rescue_gain {
@@ -80,6 +80,6 @@ struct mt_rescue_gain {
 	uint64_t most_pid;    /* that one */
 	uint32_t open_count;  /* processes from which more may come */
 };
-void mt_rescue_read(struct mt_rescue_gain *out);
+void mt_control_rescue_read(struct mt_rescue_gain *out);
 
 #endif

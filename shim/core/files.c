@@ -598,7 +598,7 @@ static bool owner_is_gone(struct sweep *sweep, const struct mt_file_owner *owner
 		return sweep->last_is_gone;
 	sweep->last = *owner;
 	sweep->last_is_gone = is_missing(owner->pid) ||
-			      (is_selected(sweep, owner->pid) && mt_file_owner_has_ended(owner));
+			      (is_selected(sweep, owner->pid) && mt_files_owner_has_ended(owner));
 	return sweep->last_is_gone;
 }
 
@@ -657,10 +657,10 @@ static void run(int folder, bool at_once)
 	is_unfinished = false;
 	if ((!goes_on && !claim_turn(&sweep)) || !proc_is_usable(&sweep.pidns))
 		return;
-	is_unfinished = !mt_file_owner_each(folder, sweep_file, &sweep);
+	is_unfinished = !mt_files_owner_each(folder, sweep_file, &sweep);
 }
 
-void mt_sweep_at_start(int folder)
+void mt_files_sweep_at_start(int folder)
 {
 	int kept = errno;
 
@@ -668,7 +668,7 @@ void mt_sweep_at_start(int folder)
 	errno = kept;
 }
 
-void mt_sweep_at_tick(uint64_t now_ns)
+void mt_files_sweep_at_tick(uint64_t now_ns)
 {
 	int kept = errno;
 	int folder = -1;
@@ -683,7 +683,7 @@ void mt_sweep_at_tick(uint64_t now_ns)
 	errno = kept;
 }
 
-void mt_sweep_at_end(bool has_children)
+void mt_files_sweep_at_end(bool has_children)
 {
 	int kept = errno;
 	int folder = -1;
@@ -744,10 +744,10 @@ static bool parse_name(const char *name, struct mt_file_owner *out)
 	return false;
 }
 
-bool mt_file_owner_each(int folder,
-			bool (*each)(const char *name, const struct mt_file_owner *owner,
-				     void *data),
-			void *data)
+bool mt_files_owner_each(int folder,
+			 bool (*each)(const char *name, const struct mt_file_owner *owner,
+				      void *data),
+			 void *data)
 {
 	_Alignas(struct entry) char entries[4096];
 	struct mt_file_owner owner;
@@ -782,7 +782,7 @@ static bool has_same_boot_time(uint64_t pid)
 	       ours.st_ino == theirs.st_ino;
 }
 
-bool mt_file_owner_has_ended(const struct mt_file_owner *owner)
+bool mt_files_owner_has_ended(const struct mt_file_owner *owner)
 {
 	char path[64], text[1024];
 	const char *state;

@@ -99,15 +99,15 @@ void mt_files_fork_child(void);
  * it unlinks. */
 
 /* Sweeps before this process makes its files. folder: a descriptor from mt_files_open_folder. */
-void mt_sweep_at_start(int folder);
+void mt_files_sweep_at_start(int folder);
 
 /* Called at each tick. Of all processes that share a folder one sweeps it every 2 s, for up to 20
  * ms at a time; the next tick continues. now_ns: CLOCK_MONOTONIC. */
-void mt_sweep_at_tick(uint64_t now_ns);
+void mt_files_sweep_at_tick(uint64_t now_ns);
 
 /* Sweeps for up to 20 ms while a process that has files ends. has_children: it has forked, so it
  * sweeps even if another process has just done so. */
-void mt_sweep_at_end(bool has_children);
+void mt_files_sweep_at_end(bool has_children);
 
 /* ---- file owner ---- */
 
@@ -121,13 +121,13 @@ struct mt_file_owner {
 
 /* Calls each() for every file in the open folder that has such a name, in no order. name: of the
  * file, for the time of the call. Returns false if each() has returned false, which ends it. */
-bool mt_file_owner_each(int folder,
-			bool (*each)(const char *name, const struct mt_file_owner *owner,
-				     void *data),
-			void *data);
+bool mt_files_owner_each(int folder,
+			 bool (*each)(const char *name, const struct mt_file_owner *owner,
+				      void *data),
+			 void *data);
 
 /* Returns whether the owner has ended: its pid belongs to another process, or it is a zombie
  * without other threads. False if that is unknown. Reads a file of /proc. */
-bool mt_file_owner_has_ended(const struct mt_file_owner *owner);
+bool mt_files_owner_has_ended(const struct mt_file_owner *owner);
 
 #endif

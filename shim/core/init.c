@@ -62,7 +62,7 @@ extern const char own_allocator_type[] __attribute__((visibility("hidden")));
 /* Returns whether another copy of this library was loaded before. */
 static bool is_second_copy(void)
 {
-	const void *first = mt_symbol(RTLD_DEFAULT, "mt_allocator_type");
+	const void *first = mt_loader_symbol(RTLD_DEFAULT, "mt_allocator_type");
 
 	return first && first != (const void *)own_allocator_type;
 }
@@ -79,7 +79,7 @@ static bool should_work(void)
 		return false;
 	mt_log_init_stderr();
 	mt_config_read((const char *const *)environ);
-	if (!mt_program_filter_admits(mt_config(), program_name(comm, sizeof(comm))))
+	if (!mt_config_admits(mt_config(), program_name(comm, sizeof(comm))))
 		return false;
 	if (!mt_libc_is_glibc()) {
 		mt_log(MT_LOG_INFO,
@@ -150,7 +150,7 @@ static bool start_heap(void)
 		mt_components_serve(false);
 		return false;
 	}
-	*(void **)(void *)&libcs_clock = mt_elf_libc_function("clock_gettime");
+	*(void **)(void *)&libcs_clock = mt_loader_libc_function("clock_gettime");
 	mt_os_set_clock(libcs_clock);
 	mt_thread_init();
 	mt_state_note_process();
@@ -178,7 +178,7 @@ bool mt_init_uses_jemalloc(void)
 
 bool mt_init_start_worker(void)
 {
-	return mt_main_exit_is_watched() && mt_worker_start();
+	return mt_worker_main_exit_is_watched() && mt_worker_start();
 }
 
 /* ---- exit without handlers ---- */
@@ -213,7 +213,7 @@ static void find_next_exits(void)
 {
 	for (int i = 0; i < EXIT_COUNT; i++)
 		mt_store_relaxed(&next_exits[i],
-				 (exit_fn)(uintptr_t)mt_symbol(RTLD_NEXT, names[i]));
+				 (exit_fn)(uintptr_t)mt_loader_symbol(RTLD_NEXT, names[i]));
 }
 
 static _Noreturn void exit_by(enum exit_function exit_function, int status)
@@ -222,10 +222,10 @@ static _Noreturn void exit_by(enum exit_function exit_function, int status)
 
 	if (mt_state_is_on() && mt_state_is_own_process()) {
 		mt_files_unlink_at_exit();
-		mt_last_file_remove();
+		mt_publish_last_remove();
 	}
 	if (!next)
-		next = (exit_fn)(uintptr_t)mt_elf_libc_function(names[exit_function]);
+		next = (exit_fn)(uintptr_t)mt_loader_libc_function(names[exit_function]);
 	if (next) /* libc has all three */
 		next(status);
 	__builtin_trap();
@@ -263,7 +263,7 @@ static void fork_child(void)
 	mt_control_fork_child();
 	mt_cleanup_fork_child();
 	mt_worker_fork_child();
-	mt_main_exit_fork_child();
+	mt_worker_main_exit_fork_child();
 	mt_state_note_process();
 	mt_main_thread_fork_child(mt_os_getpid());
 	is_forked_child = true;
@@ -291,7 +291,7 @@ const struct mt_component mt_core_component = {
  * long before. */
 __attribute__((constructor(101))) static void begin(void)
 {
-	mt_symbol_use_next_dlsym();
+	mt_loader_use_next_dlsym();
 	mt_init_start_heap();
 	mt_components_load(mt_state_is_on());
 }
@@ -321,7 +321,7 @@ __attribute__((destructor)) static void end(void)
 		return;
 	mt_components_stop();
 	if (mt_worker_is_running())
-		mt_sweep_at_end(mt_load_relaxed(&has_children));
-	mt_last_file_remove();
+		mt_files_sweep_at_end(mt_load_relaxed(&has_children));
+	mt_publish_last_remove();
 	mt_publish_end(mt_config(), may_own_files());
 }

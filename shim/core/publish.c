@@ -50,8 +50,8 @@ static struct mt_piece head_piece(void)
 {
 	mt_assert(is_ours);
 	stats_file.head.time_ns = mt_os_realtime_ns();
-	stats_file.head.checksum = mt_checksum(MT_CHECKSUM_START, &stats_file.head,
-					       offsetof(struct mt_stats_head, checksum));
+	stats_file.head.checksum = mt_stats_checksum(MT_CHECKSUM_START, &stats_file.head,
+						     offsetof(struct mt_stats_head, checksum));
 	return (struct mt_piece){&stats_file.head, sizeof(stats_file.head), 0};
 }
 
@@ -108,7 +108,7 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	/* A worker that starts again has the files already; they stay with the user who made
 	 * them. */
 	if (!mt_files_exist() && mt_files_open_folder(config, &folder) == MT_ERR_OK)
-		mt_sweep_at_start(folder);
+		mt_files_sweep_at_start(folder);
 	enter();
 	head->magic = MT_STATS_MAGIC;
 	head->version = MT_STATS_VERSION;
@@ -130,9 +130,10 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	mt_format(head->evidence, sizeof(head->evidence), "%s", identity->evidence);
 	mt_format(head->mode, sizeof(head->mode), "%s", identity->mode);
 	fill_conf(identity->conf, head->conf, sizeof(head->conf));
-	head->world_size = mt_launch_env()->world_size;
-	mt_format(head->rank, sizeof(head->rank), "%s", mt_launch_env()->rank);
-	mt_format(head->rank_source, sizeof(head->rank_source), "%s", mt_launch_env()->rank_source);
+	head->world_size = mt_config_launch_env()->world_size;
+	mt_format(head->rank, sizeof(head->rank), "%s", mt_config_launch_env()->rank);
+	mt_format(head->rank_source, sizeof(head->rank_source), "%s",
+		  mt_config_launch_env()->rank_source);
 	memcpy(head->python, python_text, sizeof(head->python));
 	fill_settings(config);
 	if (!has_ended && folder >= 0)
@@ -462,7 +463,7 @@ static _Atomic bool is_written;
 /* Sets `folder`; "" if there is none. */
 static void choose_folder(void)
 {
-	const char *given = mt_config()->last_dir, *home = mt_launch_env()->state_home;
+	const char *given = mt_config()->last_dir, *home = mt_config_launch_env()->state_home;
 	size_t bytes = 0;
 
 	is_given = *given != '\0';
@@ -557,7 +558,7 @@ static bool read_kind(char out[KIND_BYTES])
 	return true;
 }
 
-bool mt_last_file_is_wanted(void)
+bool mt_publish_last_is_wanted(void)
 {
 	char kind[KIND_BYTES];
 	int kept = errno;
@@ -700,7 +701,7 @@ static void complete(struct mt_last_file *file)
 	file->head.file_bytes = sizeof(*file);
 	file->head.stats_bytes = sizeof(file->stats);
 	file->checksum =
-		mt_checksum(MT_CHECKSUM_START, file, offsetof(struct mt_last_file, checksum));
+		mt_stats_checksum(MT_CHECKSUM_START, file, offsetof(struct mt_last_file, checksum));
 }
 
 static bool put(int folder_fd, const char *name, const struct mt_last_file *file)
@@ -744,9 +745,9 @@ static bool write_into(int folder_fd, struct mt_last_file *file)
 	return true;
 }
 
-bool mt_last_file_write(struct mt_last_file *file)
+bool mt_publish_last_write(struct mt_last_file *file)
 {
-	int kept = errno, fd = mt_last_file_is_wanted() ? open_folder() : -1;
+	int kept = errno, fd = mt_publish_last_is_wanted() ? open_folder() : -1;
 	bool done = false;
 
 	mt_assert(mt_thread_is_ours());
@@ -759,7 +760,7 @@ bool mt_last_file_write(struct mt_last_file *file)
 	return done;
 }
 
-void mt_last_file_remove(void)
+void mt_publish_last_remove(void)
 {
 	int kept = errno;
 
@@ -768,7 +769,7 @@ void mt_last_file_remove(void)
 	errno = kept;
 }
 
-void mt_last_file_fork_child(void)
+void mt_publish_last_fork_child(void)
 {
 	mt_store_relaxed(&is_written, false);
 	is_pruned = false;

@@ -102,17 +102,17 @@ void mt_publish_fork_child(void);
 
 /* Returns whether this process may write a file, as far as it can be told before; asks the file
  * system once. */
-bool mt_last_file_is_wanted(void);
+bool mt_publish_last_is_wanted(void);
 
 /* Writes the file, over the last one of this process. Makes the folder; the first write removes the
  * oldest files of dead processes beyond MT_LAST_FILES_MAX. Fills magic, versions, sizes and
  * checksum. Returns false if it could not; the last one then stays. */
-bool mt_last_file_write(struct mt_last_file *file);
+bool mt_publish_last_write(struct mt_last_file *file);
 
 /* Removes the file, if this process has written one. Any thread; async-signal-safe. */
-void mt_last_file_remove(void);
+void mt_publish_last_remove(void);
 
 /* A forked child has no file. */
-void mt_last_file_fork_child(void);
+void mt_publish_last_fork_child(void);
 
 #endif

@@ -374,7 +374,7 @@ _Static_assert(sizeof(struct mt_stats_head) % 8 == 0, "the checksum goes by 8-by
 
 /* Returns the checksum of `bytes` bytes at words, continued from `sum`: MT_CHECKSUM_START at first.
  * Bytes after the last whole word do not count. */
-static inline uint64_t mt_checksum(uint64_t sum, const void *words, size_t bytes)
+static inline uint64_t mt_stats_checksum(uint64_t sum, const void *words, size_t bytes)
 {
 	const unsigned char *at = words;
 	uint64_t word;

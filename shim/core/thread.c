@@ -258,7 +258,7 @@ static const char *find_line(const char *status, const char *key, size_t *out_le
 
 /* Source: proc(5). setuid(2) and similar calls depend on ids and effective capabilities, which come
  * from the permitted ones. Two seccomp filters may differ although their modes are equal. */
-bool mt_rights_compare(const char *status, const char *other)
+bool mt_thread_rights_compare(const char *status, const char *other)
 {
 	static const char *const keys[] = {
 		"\nUid:", "\nGid:", "\nCapPrm:", "\nCapEff:", "\nSeccomp:\t0"};
@@ -275,11 +275,12 @@ bool mt_rights_compare(const char *status, const char *other)
 	return true;
 }
 
-bool mt_rights_are_equal(pid_t thread)
+bool mt_thread_rights_are_equal(pid_t thread)
 {
 	char own[STATUS_BYTES], other[STATUS_BYTES], path[64];
 
 	(void)mt_format(path, sizeof(path), "/proc/self/task/%d/status", (int)thread);
 	return mt_os_read_file("/proc/thread-self/status", own, sizeof(own)) > 0 &&
-	       mt_os_read_file(path, other, sizeof(other)) > 0 && mt_rights_compare(own, other);
+	       mt_os_read_file(path, other, sizeof(other)) > 0 &&
+	       mt_thread_rights_compare(own, other);
 }

@@ -49,9 +49,9 @@ bool mt_thread_is_ours(void);
 /* Returns whether `thread` may change its ids exactly as the calling thread may. False also if
  * that is unknown: no /proc, a very long list of groups, or a seccomp filter. Reads two files of
  * /proc. */
-bool mt_rights_are_equal(pid_t thread);
+bool mt_thread_rights_are_equal(pid_t thread);
 
 /* The same for two texts of /proc/PID/task/TID/status. Pure. */
-bool mt_rights_compare(const char *status, const char *other);
+bool mt_thread_rights_compare(const char *status, const char *other);
 
 #endif

@@ -264,7 +264,7 @@ bool mt_worker_has_same_credentials(void)
 
 	while (!(id = mt_load_relaxed(&thread_id)) && mt_os_now_ns() < until)
 		mt_os_sleep_ns(MT_NS_PER_MS);
-	return id && mt_rights_are_equal(id);
+	return id && mt_thread_rights_are_equal(id);
 }
 
 bool mt_worker_pause(void)
@@ -315,7 +315,7 @@ static uint64_t count_other_threads(void)
 	       mt_interpreter_thread_runs();
 }
 
-uint64_t mt_main_exit_own_threads(void)
+uint64_t mt_worker_main_exit_own_threads(void)
 {
 	return count_other_threads() + mt_thread_is_running(&end_thread);
 }
@@ -366,7 +366,7 @@ static void *wait_for_end(void *unused)
 	return unused;
 }
 
-void mt_main_exit_handle(void)
+void mt_worker_main_exit_handle(void)
 {
 	mt_main_thread_forget();
 	pthread_sigmask(SIG_SETMASK, NULL, &main_mask);
@@ -374,7 +374,7 @@ void mt_main_exit_handle(void)
 		stop_worker();
 }
 
-void mt_main_exit_fork_child(void)
+void mt_worker_main_exit_fork_child(void)
 {
 	mt_thread_reset(&end_thread);
 }
@@ -382,12 +382,12 @@ void mt_main_exit_fork_child(void)
 /* flag, no ordering: only the main thread and threads that it started read it */
 static _Atomic bool is_watched;
 
-void mt_main_exit_note_watched(bool watched)
+void mt_worker_main_exit_note_watched(bool watched)
 {
 	mt_store_relaxed(&is_watched, watched);
 }
 
-bool mt_main_exit_is_watched(void)
+bool mt_worker_main_exit_is_watched(void)
 {
 	return mt_load_relaxed(&is_watched);
 }

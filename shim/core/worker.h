@@ -42,17 +42,17 @@ void mt_worker_fork_child(void);
 
 /* Starts the waiting thread. Called once, on the main thread while it ends. Never call it inside
  * the allocator. */
-void mt_main_exit_handle(void);
+void mt_worker_main_exit_handle(void);
 
 /* Tells whether the end of the main thread will be noticed: heap/account.c owns the key destructor
  * for it. While it is not watched the shim starts no thread. */
-void mt_main_exit_note_watched(bool is_watched);
-bool mt_main_exit_is_watched(void);
+void mt_worker_main_exit_note_watched(bool is_watched);
+bool mt_worker_main_exit_is_watched(void);
 
 /* Returns how many of the process's threads belong to the shim. */
-uint64_t mt_main_exit_own_threads(void);
+uint64_t mt_worker_main_exit_own_threads(void);
 
 /* Forgets the thread in a forked child, where it does not exist. */
-void mt_main_exit_fork_child(void);
+void mt_worker_main_exit_fork_child(void);
 
 #endif

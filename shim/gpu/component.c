@@ -162,7 +162,7 @@ static enum mt_gpu_state flush(bool here)
 
 static void prepare_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
-	if (cleanup->skips_for_ranks || !mt_trim_reaches_devices(request))
+	if (cleanup->skips_for_ranks || !mt_components_reach_devices(request))
 		return;
 	cleanup->stats.gpu_before_bytes = used_bytes(request->here);
 	cleanup->stats.pinned_before_bytes = pinned_bytes();
@@ -173,7 +173,7 @@ static void trim(const struct mt_trim_request *request, struct mt_cleanup *clean
 {
 	struct mt_stats_cleanup *stats = &cleanup->stats;
 
-	if (cleanup->skips_for_ranks || !mt_trim_reaches_devices(request))
+	if (cleanup->skips_for_ranks || !mt_components_reach_devices(request))
 		return;
 	stats->gpu_state = flush(request->here);
 	if (stats->gpu_state == MT_GPU_NONE && stats->frameworks)
@@ -209,7 +209,7 @@ static bool has_live(void)
 /* A framework may have been loaded since: its cache then lies on top of the pool. */
 static void look_at_loads(void)
 {
-	unsigned long long loads = mt_elf_load_count();
+	unsigned long long loads = mt_loader_load_count();
 
 	if (loads != loads_seen)
 		mt_pool_update_mode();

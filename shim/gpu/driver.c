@@ -35,7 +35,7 @@ static union {
 } binding;
 /* release by a thread that has filled the table, acquire by readers */
 static _Atomic bool is_bound;
-/* mt_elf_load_count() when no libcuda was found; a hint, no ordering */
+/* mt_loader_load_count() when no libcuda was found; a hint, no ordering */
 static _Atomic unsigned long long nothing_at_loads;
 static _Atomic int version;
 static _Atomic bool used, forked, deinitialized; /* flags that only rise, no ordering */
@@ -52,7 +52,7 @@ static void *open_loaded(void)
 	char path[PATH_MAX];
 	void *handle;
 
-	if (!mt_elf_path(LIBRARY, path, sizeof(path)))
+	if (!mt_loader_path(LIBRARY, path, sizeof(path)))
 		return NULL;
 	handle = dlopen(LIBRARY, RTLD_LAZY | RTLD_NOLOAD);
 	return handle ? handle : dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
@@ -60,7 +60,7 @@ static void *open_loaded(void)
 
 static bool fill(void *handle)
 {
-	mt_dlsym_fn find = mt_elf_dlsym();
+	mt_dlsym_fn find = mt_loader_dlsym();
 
 	for (int i = 0; find && i < ALL_COUNT; i++)
 		mt_store_relaxed(&binding.functions[i], find(handle, names[i]));
@@ -75,7 +75,7 @@ static MT_COLD bool bind_now(void)
 
 	if (binds)
 		return false;
-	loads = mt_elf_load_count();
+	loads = mt_loader_load_count();
 	if (loads == mt_load_relaxed(&nothing_at_loads))
 		return false;
 	binds = true;

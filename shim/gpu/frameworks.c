@@ -77,7 +77,7 @@ struct mt_frameworks_verdict mt_frameworks_look(void)
 
 	if (mt_config()->cuda == MT_CUDA_AUTO)
 		seen = look();
-	return mt_frameworks_decide(mt_config()->cuda, mt_launch_env(), &seen);
+	return mt_frameworks_decide(mt_config()->cuda, mt_config_launch_env(), &seen);
 }
 
 bool mt_frameworks_wait(uint64_t choice, const struct mt_launch_env *facts,
@@ -92,9 +92,10 @@ bool mt_frameworks_look_wait(void)
 	struct mt_frameworks_seen seen = {0};
 
 	/* The loaded objects matter only beside that variable. */
-	if (mt_config()->cuda_free == MT_CUDA_FREE_AUTO && mt_launch_env()->torch_without_cache)
+	if (mt_config()->cuda_free == MT_CUDA_FREE_AUTO &&
+	    mt_config_launch_env()->torch_without_cache)
 		seen = look();
-	return mt_frameworks_wait(mt_config()->cuda_free, mt_launch_env(), &seen);
+	return mt_frameworks_wait(mt_config()->cuda_free, mt_config_launch_env(), &seen);
 }
 
 enum mt_frameworks_rescue mt_frameworks_rescue(const struct mt_launch_env *facts,
@@ -110,7 +111,7 @@ enum mt_frameworks_rescue mt_frameworks_rescue(const struct mt_launch_env *facts
 enum mt_frameworks_rescue mt_frameworks_look_rescue(void)
 {
 	struct mt_frameworks_seen seen = look();
-	enum mt_frameworks_rescue result = mt_frameworks_rescue(mt_launch_env(), &seen);
+	enum mt_frameworks_rescue result = mt_frameworks_rescue(mt_config_launch_env(), &seen);
 
 	mt_store_relaxed(&is_rescuer, result != MT_RESCUE_NONE);
 	return result;

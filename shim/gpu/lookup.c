@@ -50,7 +50,7 @@ int mt_lookup_index(const char *symbol)
 	while (length < NAME_BYTES && symbol[length])
 		length++;
 	for (int i = 0; i < SYMBOL_COUNT; i++)
-		if (symbols[i].length == length && mt_elf_is_same(symbols[i].text, symbol))
+		if (symbols[i].length == length && mt_loader_is_same(symbols[i].text, symbol))
 			return i;
 	return -1;
 }
@@ -138,7 +138,7 @@ static void *look_up_in_scope_of(const void *caller, const char *name, const cha
 	handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 	if (!handle)
 		return NULL;
-	found = mt_elf_look_up(handle, name, version);
+	found = mt_loader_look_up(handle, name, version);
 	(void)dlclose(handle);
 	return found;
 }
@@ -148,7 +148,7 @@ static void *look_up_in_scope_of(const void *caller, const char *name, const cha
 static MT_COLD void *find_wrapper(void *handle, const char *name, const char *version,
 				  const void *caller, int index)
 {
-	void *real = mt_elf_look_up(handle, name, version);
+	void *real = mt_loader_look_up(handle, name, version);
 
 	if (!real && handle == RTLD_DEFAULT)
 		real = look_up_in_scope_of(caller, name, version);

@@ -67,7 +67,7 @@ void mt_nvml_split(const struct mt_nvml_process *list, unsigned count, unsigned 
 
 static void find_functions(void *library)
 {
-#define FIND(name) *(void **)(void *)&nvml.name = mt_symbol(library, #name)
+#define FIND(name) *(void **)(void *)&nvml.name = mt_loader_symbol(library, #name)
 	FIND(nvmlInit_v2);
 	FIND(nvmlDeviceGetHandleByPciBusId_v2);
 	FIND(nvmlDeviceGetComputeRunningProcesses_v3);

@@ -116,7 +116,7 @@ static bool send(int device)
 	while (!mt_load_acquire(&has_begun) && mt_os_now_ns() < until)
 		mt_os_sleep_ns(MT_NS_PER_MS);
 	request.asked_ns = mt_os_now_ns();
-	return mt_rescue_send(&request) != 0;
+	return mt_control_rescue_send(&request) != 0;
 }
 
 /* Waits for a reply that gives more than those before. */
@@ -128,7 +128,7 @@ static bool wait_for_more(struct mt_gpu_rescue *rescue)
 	mt_lock_check_wait("other processes");
 	for (;;) {
 		waited_ns = mt_os_now_ns() - rescue->began_ns;
-		mt_rescue_read(&gain);
+		mt_control_rescue_read(&gain);
 		if (gain.freed_bytes > rescue->freed_bytes)
 			break;
 		if (!gain.open_count || waited_ns >= MT_RESCUE_NS)

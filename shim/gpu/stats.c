@@ -319,7 +319,7 @@ static void tell_how(void)
 {
 	static unsigned long long loads_seen;
 	static const char *text;
-	unsigned long long loads = mt_elf_load_count();
+	unsigned long long loads = mt_loader_load_count();
 
 	if (!text || loads != loads_seen)
 		text = mt_frameworks_look().text;
@@ -450,7 +450,7 @@ static bool flush(struct writer *writer)
 {
 	size_t bytes = writer->filled * sizeof(struct mt_blocks_entry);
 
-	writer->sum = mt_checksum(writer->sum, buffer, bytes);
+	writer->sum = mt_stats_checksum(writer->sum, buffer, bytes);
 	if (!mt_os_write_whole(writer->fd, buffer, bytes, &writer->offset))
 		return false;
 	writer->filled = 0;
@@ -484,8 +484,8 @@ static enum mt_err write_blocks(struct writer *writer)
 	if (!flush(writer))
 		return MT_ERR_SYSTEM;
 	writer->head.entries_sum = writer->sum;
-	writer->head.checksum = mt_checksum(MT_CHECKSUM_START, &writer->head,
-					    offsetof(struct mt_blocks_head, checksum));
+	writer->head.checksum = mt_stats_checksum(MT_CHECKSUM_START, &writer->head,
+						  offsetof(struct mt_blocks_head, checksum));
 	return mt_os_write_whole(writer->fd, &writer->head, sizeof(writer->head), &head_offset)
 		       ? MT_ERR_OK
 		       : MT_ERR_SYSTEM;

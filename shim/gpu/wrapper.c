@@ -139,7 +139,7 @@ static MT_COLD bool start(void)
 		stop_at_exit();
 		/* The driver's own calls go through this thread's descriptors: a thread of the
 		 * program starts it. */
-		threads = mt_main_exit_is_watched() && mt_driver_thread_start();
+		threads = mt_worker_main_exit_is_watched() && mt_driver_thread_start();
 		threads = mt_init_start_worker() && threads;
 		mt_store_release(&is_awake, threads);
 		if (threads) {

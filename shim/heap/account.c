@@ -244,9 +244,9 @@ static bool remember(struct mt_thread_counters *counters)
 {
 	bool done = pthread_setspecific(fold_key, counters) == 0;
 
-	if (done && !mt_main_exit_is_watched() && mt_os_gettid() == mt_os_getpid()) {
+	if (done && !mt_worker_main_exit_is_watched() && mt_os_gettid() == mt_os_getpid()) {
 		counters->is_main = true;
-		mt_main_exit_note_watched(true);
+		mt_worker_main_exit_note_watched(true);
 	}
 	return done;
 }
@@ -430,7 +430,7 @@ void mt_account_fork_child(void)
 
 	mt_lock_fork_child(&list_lock, is_list_ours);
 	/* The thread that forks is the main thread of the child. */
-	mt_main_exit_note_watched(false);
+	mt_worker_main_exit_note_watched(false);
 	mt_account_know_main();
 	/* A handler has interrupted a change of the lists, which goes on in this child: it counts
 	 * nothing. */
@@ -461,12 +461,12 @@ static const struct mt_allocation_listener *listener(void)
 	return mt_load_relaxed(&given);
 }
 
-void mt_allocation_event_listen(const struct mt_allocation_listener *wanted)
+void mt_account_event_listen(const struct mt_allocation_listener *wanted)
 {
 	mt_store_relaxed(&given, wanted);
 }
 
-uint64_t mt_allocation_event_note(uint64_t allocated_bytes)
+uint64_t mt_account_event_note(uint64_t allocated_bytes)
 {
 	uint64_t fresh = allocated_bytes - mt_thread_counters.event_allocated_bytes;
 
@@ -476,7 +476,7 @@ uint64_t mt_allocation_event_note(uint64_t allocated_bytes)
 	return fresh;
 }
 
-void mt_allocation_event_objects(uint64_t bytes)
+void mt_account_event_objects(uint64_t bytes)
 {
 	if (listener() && mt_unlikely(listener()->note(bytes)))
 		listener()->run(bytes);
@@ -489,17 +489,17 @@ static _Atomic(void (*)(void)) on_change; /* set once; no ordering */
 
 MT_TLS struct mt_allocation_caller mt_allocation_caller;
 
-void mt_allocation_event_offer_callers(void (*changed)(void))
+void mt_account_event_offer_callers(void (*changed)(void))
 {
 	mt_store_relaxed(&on_change, changed);
 }
 
-bool mt_allocation_event_wants_callers(void)
+bool mt_account_event_wants_callers(void)
 {
 	return mt_load_relaxed(&callers_wanted);
 }
 
-void mt_allocation_event_note_callers(bool wanted)
+void mt_account_event_note_callers(bool wanted)
 {
 	void (*changed)(void) = mt_load_relaxed(&on_change);
 
@@ -507,13 +507,13 @@ void mt_allocation_event_note_callers(bool wanted)
 		changed();
 }
 
-void mt_allocation_event_freed_large(void)
+void mt_account_event_freed_large(void)
 {
 	if (listener())
 		listener()->freed_large();
 }
 
-void mt_allocation_event_purged(void)
+void mt_account_event_purged(void)
 {
 	if (listener())
 		listener()->purged();

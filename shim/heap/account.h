@@ -144,20 +144,20 @@ struct mt_allocation_listener {
 };
 
 /* Once, before the process has a second thread of ours. listener: never freed. */
-void mt_allocation_event_listen(const struct mt_allocation_listener *listener);
+void mt_account_event_listen(const struct mt_allocation_listener *listener);
 
 /* Over jemalloc: the calling thread has freed a block of 32 MB or more, or realloc has cut off as
  * much. */
-void mt_allocation_event_freed_large(void);
+void mt_account_event_freed_large(void);
 
 /* The calling thread has taken so many more bytes of pages for Python's objects. */
-void mt_allocation_event_objects(uint64_t bytes);
+void mt_account_event_objects(uint64_t bytes);
 
 /* The calling thread has ever allocated so many bytes. Returns how many since its last event. */
-uint64_t mt_allocation_event_note(uint64_t allocated_bytes);
+uint64_t mt_account_event_note(uint64_t allocated_bytes);
 
 /* A cleanup has purged the heap. Any thread. */
-void mt_allocation_event_purged(void);
+void mt_account_event_purged(void);
 
 /* ---- who allocates ---- */
 
@@ -171,11 +171,11 @@ extern MT_TLS struct mt_allocation_caller mt_allocation_caller;
 
 /* Has each call that makes a block write its caller there; or no longer. Over the embedded
  * jemalloc; else it does nothing. One thread at a time. */
-void mt_allocation_event_note_callers(bool wanted);
-bool mt_allocation_event_wants_callers(void);
+void mt_account_event_note_callers(bool wanted);
+bool mt_account_event_wants_callers(void);
 
 /* For the allocator: calls changed() at each change. Before the process has a second thread of
  * ours. */
-void mt_allocation_event_offer_callers(void (*changed)(void));
+void mt_account_event_offer_callers(void (*changed)(void));
 
 #endif

@@ -39,7 +39,7 @@ static uint64_t limit_of(int resource)
 	return limit.rlim_cur;
 }
 
-void mt_address_limit_use(uint64_t address_bytes, uint64_t data_bytes)
+void mt_address_space_use(uint64_t address_bytes, uint64_t data_bytes)
 {
 	uint64_t least = address_bytes < data_bytes ? address_bytes : data_bytes;
 
@@ -49,9 +49,9 @@ void mt_address_limit_use(uint64_t address_bytes, uint64_t data_bytes)
 	mt_jemalloc_unmap_use(least, mt_worker_is_running());
 }
 
-void mt_address_limit_follow(void)
+void mt_address_space_follow(void)
 {
-	mt_address_limit_use(limit_of(RLIMIT_AS), limit_of(RLIMIT_DATA));
+	mt_address_space_use(limit_of(RLIMIT_AS), limit_of(RLIMIT_DATA));
 }
 
 static int set_limit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old)
@@ -60,7 +60,7 @@ static int set_limit(pid_t process, int resource, const struct rlimit *limit, st
 	int result = (int)mt_raw_syscall(SYS_prlimit64, process, resource, limit, old);
 
 	if (result == 0 && limit && is_own && mt_state_is_own_process())
-		mt_address_limit_follow();
+		mt_address_space_follow();
 	return result;
 }
 
@@ -131,7 +131,7 @@ MT_EXPORT int mprotect(void *address, size_t bytes, int protection)
 MT_EXPORT int mlockall(int flags)
 {
 	if (mt_state_is_own_process())
-		mt_address_limit_use(MT_ADDRESS_LIMIT_LOCKED_BYTES, UINT64_MAX);
+		mt_address_space_use(MT_ADDRESS_LIMIT_LOCKED_BYTES, UINT64_MAX);
 	return (int)mt_raw_syscall(SYS_mlockall, flags);
 }
 

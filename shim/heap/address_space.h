@@ -10,9 +10,9 @@
 
 /* UINT64_MAX: there is no limit. If one is new, returns reserved address space that was never
  * used, and has jemalloc unmap what is free, from now on too. Takes the purge lock. */
-void mt_address_limit_use(uint64_t address_bytes, uint64_t data_bytes);
+void mt_address_space_use(uint64_t address_bytes, uint64_t data_bytes);
 
 /* The same with the limits of the process. Two system calls. */
-void mt_address_limit_follow(void);
+void mt_address_space_follow(void);
 
 #endif

@@ -96,7 +96,7 @@ static bool wake_patiently(void)
 /* A block of libc's outside the brk heap. Returns whether it may be handed out all the same. */
 static bool accept_outside(void)
 {
-	if (wake_patiently() || !mt_brk_range_give_up())
+	if (wake_patiently() || !mt_glibc_range_give_up())
 		return false;
 	stay("libc's malloc does not use the brk heap");
 	return true;
@@ -105,7 +105,7 @@ static bool accept_outside(void)
 /* Returns whether the block, which libc has just made, may be handed out. */
 static MT_COLD bool accept(const void *block)
 {
-	switch (mt_brk_range_add(block)) {
+	switch (mt_glibc_range_add(block)) {
 	case MT_BRK_EXTENDED:
 		mt_thread_counters.next_event_bytes = 0; /* an event with this block */
 		return true;
@@ -165,7 +165,7 @@ static inline bool wakes_for(size_t size)
 /* Counts a block of libc's, or returns it to libc and makes one of jemalloc's. */
 #define FINISH(block, instead)                                                                     \
 	do {                                                                                       \
-		if (mt_likely(mt_brk_range_is_inside(block)) || accept(block))                     \
+		if (mt_likely(mt_glibc_range_is_inside(block)) || accept(block))                   \
 			return mt_glibc_count(block);                                              \
 		libc.free(block);                                                                  \
 		return instead;                                                                    \
@@ -205,12 +205,12 @@ static void *asleep_memalign(size_t alignment, size_t size)
 
 static void *asleep_aligned_alloc(size_t alignment, size_t size)
 {
-	return mt_aligned_alloc_by(asleep_memalign, alignment, size);
+	return mt_heap_aligned_alloc_by(asleep_memalign, alignment, size);
 }
 
 static int asleep_posix_memalign(void **out, size_t alignment, size_t size)
 {
-	return mt_posix_memalign_by(asleep_memalign, out, alignment, size);
+	return mt_heap_posix_memalign_by(asleep_memalign, out, alignment, size);
 }
 
 static void asleep_free(void *ptr)
@@ -317,14 +317,14 @@ static const struct mt_heap_ops *prepare(void)
 {
 	const struct mt_heap_ops *found = mt_glibc_ops();
 
-	if (found && !mt_brk_range_has_begun()) {
+	if (found && !mt_glibc_range_has_begun()) {
 		libc = *found;
-		mt_brk_range_begin();
+		mt_glibc_range_begin();
 	}
 	return found ? &asleep_ops : NULL;
 }
 
-const struct mt_heap_ops *mt_early_ops(void)
+const struct mt_heap_ops *mt_asleep_early_ops(void)
 {
 	const struct mt_heap_ops *ops = mt_backend_libc_is_next() ? prepare() : NULL;
 
@@ -371,7 +371,7 @@ static const char *begin_jemalloc(void)
 	mt_assert(read_state() == WAKING || read_state() == UNDECIDED);
 	mt_backend_prepare_jemalloc(config, hooks);
 	refusal = mt_jemalloc_begins();
-	if (refusal || !mt_brk_range_freeze())
+	if (refusal || !mt_glibc_range_freeze())
 		return refusal ? refusal : "blocks lie outside the brk heap";
 	mt_account_use_reader(mt_jemalloc_counters);
 	mt_backend_use_jemalloc();
@@ -383,7 +383,7 @@ static const char *begin_jemalloc(void)
 /* jemalloc maps more than it hands out, and would lock all of that. */
 static bool is_refused_by_mlockall(void)
 {
-	return config->allocator == MT_ALLOCATOR_AUTO && mt_mlockall_is_imported();
+	return config->allocator == MT_ALLOCATOR_AUTO && mt_asleep_mlockall_is_imported();
 }
 
 /* With all signals blocked: fork takes the lock, and a handler that interrupts its holder may fork.
@@ -425,7 +425,7 @@ bool mt_asleep_wake(void)
 	bool is_awake = mt_asleep_is_awake();
 
 	if (!is_awake && read_state() == ASLEEP && mt_state_is_on() && mt_state_is_own_process())
-		mt_own_stack_call(wake_on_own_stack, &is_awake);
+		mt_os_own_stack_call(wake_on_own_stack, &is_awake);
 	errno = kept;
 	return is_awake;
 }
@@ -437,7 +437,8 @@ bool mt_asleep_start(const struct mt_config *given_config,
 
 	config = given_config;
 	hooks = given_hooks;
-	if (!ops || mt_brk_range_is_given_up() || !mt_glibc_check(&libc) || !mt_jemalloc_take_key())
+	if (!ops || mt_glibc_range_is_given_up() || !mt_glibc_check(&libc) ||
+	    !mt_jemalloc_take_key())
 		return false;
 	tune_libc();
 	set_state(ASLEEP);
@@ -450,7 +451,7 @@ bool mt_asleep_begin_awake(const struct mt_config *given_config,
 {
 	config = given_config;
 	hooks = given_hooks;
-	return !mt_brk_range_is_given_up() && !is_refused_by_mlockall() && !begin_jemalloc();
+	return !mt_glibc_range_is_given_up() && !is_refused_by_mlockall() && !begin_jemalloc();
 }
 
 /* Allocated bytes are counted from here. Two threads may both see them reached. No ordering. */
@@ -481,7 +482,7 @@ static bool has_grown(void)
 {
 	struct mt_account_totals totals;
 
-	if (mt_brk_range_bytes() >= MT_WAKE_HEAP_BYTES)
+	if (mt_glibc_range_bytes() >= MT_WAKE_HEAP_BYTES)
 		return true;
 	return mt_account_read_malloc(&totals) &&
 	       (totals.live_bytes >= MT_WAKE_LIVE_BYTES || allocates_much(totals.allocated_bytes));
@@ -508,13 +509,13 @@ MT_COLD void mt_asleep_free_old(void *ptr)
 {
 	size_t bytes = mt_glibc_heap_usable(mt_glibc_header(ptr));
 
-	mt_assert(mt_asleep_is_awake() && mt_brk_range_has(ptr));
+	mt_assert(mt_asleep_is_awake() && mt_glibc_range_has(ptr));
 	if (mt_unlikely(mt_page_flags_any()))
 		drop_flags(ptr, mt_glibc_usable(ptr));
 	mt_glibc_uncount(bytes);
 	libc.free(ptr);
 	if (mt_unlikely(mt_glibc_note_old_free(bytes)) && mt_state_is_own_process())
-		mt_own_stack_call(trim_old, NULL);
+		mt_os_own_stack_call(trim_old, NULL);
 }
 
 MT_COLD void *mt_asleep_realloc_old(void *ptr, size_t size, void *(*make)(size_t size))
@@ -589,7 +590,7 @@ static bool imports_mlockall(const struct mt_elf_object *object)
 	size_t end;
 
 	for (const ElfW(Dyn) *at = object->dynamic; at->d_tag != DT_NULL; at++) {
-		const void *table = mt_elf_at(object, at->d_un.d_ptr);
+		const void *table = mt_loader_at(object, at->d_un.d_ptr);
 
 		if (at->d_tag == DT_SYMTAB)
 			symbols = table;
@@ -624,7 +625,7 @@ static int look_at_object(struct dl_phdr_info *info, size_t bytes, void *context
 	return object.dynamic && imports_mlockall(&object);
 }
 
-bool mt_mlockall_is_imported(void)
+bool mt_asleep_mlockall_is_imported(void)
 {
 	int kept = errno;
 	bool is_imported = mt_loader_iterate(look_at_object, NULL) == 1;

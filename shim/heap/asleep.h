@@ -76,6 +76,6 @@ void mt_asleep_note_flags(long number, long address, long bytes, long argument);
 /* Returns whether a loaded object imports mlockall. A program that finds it by dlsym is not
  * noticed. Iterates over the loaded objects under the gate of sys/loader.h. Any thread. Allocates
  * nothing, keeps errno. */
-bool mt_mlockall_is_imported(void);
+bool mt_asleep_mlockall_is_imported(void);
 
 #endif

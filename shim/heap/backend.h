@@ -209,7 +209,7 @@ bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_
 /* Serves until the settings can be read, and the calls that the start of the heap itself makes,
  * from dlsym and pthread_atfork: libc's malloc, as in a process that is asleep (heap/asleep.h), or
  * what stands before libc. Any moment, also before libc is initialised. Never starts the heap. */
-const struct mt_heap_ops *mt_early_ops(void);
+const struct mt_heap_ops *mt_asleep_early_ops(void);
 
 /* Returns the next allocator in line, uncounted: for MT_ENABLE=0, and for the system backend. The
  * first call decides: any moment, also before libc is initialised and inside dlsym. */
@@ -241,13 +241,13 @@ void mt_jemalloc_know_thread(void);
 
 /* What libc's memalign and aligned_alloc make of an alignment. Pure; any thread. */
 
-static inline bool mt_alignment_is_power(size_t alignment)
+static inline bool mt_heap_alignment_is_power(size_t alignment)
 {
 	return alignment && !(alignment & (alignment - 1));
 }
 
 /* The power of two that memalign rounds up to; 0: it refuses with EINVAL. */
-static inline size_t mt_alignment_rounded(size_t alignment)
+static inline size_t mt_heap_alignment_rounded(size_t alignment)
 {
 	size_t power = sizeof(void *);
 
@@ -260,28 +260,28 @@ static inline size_t mt_alignment_rounded(size_t alignment)
 
 /* aligned_alloc was memalign by another name until glibc 2.38, which refuses what is no power of
  * two with EINVAL. */
-static inline bool mt_alignment_is_refused(size_t alignment)
+static inline bool mt_heap_alignment_is_refused(size_t alignment)
 {
-	return !mt_alignment_is_power(alignment) && mt_libc_minor() >= 38;
+	return !mt_heap_alignment_is_power(alignment) && mt_libc_minor() >= 38;
 }
 
 /* libc's aligned_alloc and posix_memalign, by libc's memalign. */
-static inline void *mt_aligned_alloc_by(void *(*aligned)(size_t, size_t), size_t alignment,
-					size_t size)
+static inline void *mt_heap_aligned_alloc_by(void *(*aligned)(size_t, size_t), size_t alignment,
+					     size_t size)
 {
-	if (mt_alignment_is_refused(alignment)) {
+	if (mt_heap_alignment_is_refused(alignment)) {
 		errno = EINVAL;
 		return NULL;
 	}
 	return aligned(alignment, size);
 }
 
-static inline int mt_posix_memalign_by(void *(*aligned)(size_t, size_t), void **out,
-				       size_t alignment, size_t size)
+static inline int mt_heap_posix_memalign_by(void *(*aligned)(size_t, size_t), void **out,
+					    size_t alignment, size_t size)
 {
 	void *fresh;
 
-	if (alignment < sizeof(void *) || !mt_alignment_is_power(alignment))
+	if (alignment < sizeof(void *) || !mt_heap_alignment_is_power(alignment))
 		return EINVAL;
 	fresh = aligned(alignment, size);
 	if (!fresh)

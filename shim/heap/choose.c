@@ -97,14 +97,14 @@ static const char *name_owner(const char *file, const void *bound)
 	if (strncmp(base, "libc.so", 7) == 0 || strncmp(base, "libc-", 5) == 0)
 		return "glibc";
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (is_in_one_object(mt_elf_first_function(known[i].symbol), bound))
+		if (is_in_one_object(mt_loader_first_function(known[i].symbol), bound))
 			return known[i].name;
 	return "unknown";
 }
 
 static void identify(const void *bound, const char *how)
 {
-	Dl_info info = {.dli_fname = mt_elf_libc_path("malloc", bound)};
+	Dl_info info = {.dli_fname = mt_loader_libc_path("malloc", bound)};
 
 	if (!info.dli_fname && (!bound || !dladdr(bound, &info) || !info.dli_fname)) {
 		mt_format(identity.allocator, sizeof(identity.allocator), "unknown");
@@ -127,21 +127,21 @@ bool mt_backend_libc_is_next(void)
 
 bool mt_backend_program_has_malloc(void)
 {
-	return is_in_program(mt_elf_first_function("malloc"));
+	return is_in_program(mt_loader_first_function("malloc"));
 }
 
 /* A program that is not position-independent lends its own jump to malloc as the function's
  * address. The jump leads to the first library that defines malloc. */
 const void *mt_backend_bound_malloc(void)
 {
-	const void *bound = mt_symbol(RTLD_DEFAULT, "malloc");
+	const void *bound = mt_loader_symbol(RTLD_DEFAULT, "malloc");
 	const void *first;
 
 	if (!is_in_program(bound))
 		return bound;
-	first = mt_elf_first_function("malloc");
+	first = mt_loader_first_function("malloc");
 	/* what comes after us is not reached: a tool replaces our function where it is */
-	return first && first != mt_symbol(RTLD_NEXT, "malloc")
+	return first && first != mt_loader_symbol(RTLD_NEXT, "malloc")
 		       ? first
 		       : (const void *)(uintptr_t)mt_backend_bound_malloc;
 }
@@ -174,7 +174,7 @@ const struct mt_backend *mt_backend_use_system(const struct mt_config *config,
 	if (hooks->shadowed)
 		identify_shadow();
 	else
-		identify(mt_symbol(RTLD_NEXT, "malloc"), "the next malloc in line");
+		identify(mt_loader_symbol(RTLD_NEXT, "malloc"), "the next malloc in line");
 	backend = mt_system_backend(config, &identity);
 	use(backend, &identity);
 	return backend;

@@ -65,12 +65,12 @@ MT_EXPORT void free_aligned_sized(void *ptr, size_t alignment, size_t size)
 
 static void *aligned_alloc_by_memalign(size_t alignment, size_t size)
 {
-	return mt_aligned_alloc_by(memalign, alignment, size);
+	return mt_heap_aligned_alloc_by(memalign, alignment, size);
 }
 
 static int posix_memalign_by_memalign(void **out, size_t alignment, size_t size)
 {
-	return mt_posix_memalign_by(memalign, out, alignment, size);
+	return mt_heap_posix_memalign_by(memalign, out, alignment, size);
 }
 
 /* The other names stay the next allocator's: the program would get those without the shim, too. */

@@ -46,7 +46,7 @@ static bool may_be_heap(const char *name)
 static const void *own_function(const char *name)
 {
 #define X(type, function, params, args)                                                            \
-	if (mt_elf_is_same(name, #function))                                                       \
+	if (mt_loader_is_same(name, #function))                                                    \
 		return (const void *)(uintptr_t)mt_own_##function;
 	MT_HEAP_ALLOCATING(X)
 	MT_HEAP_EXISTING(X)
@@ -55,7 +55,7 @@ static const void *own_function(const char *name)
 	MT_HEAP_PAGE_FLAGS(X)
 #undef X
 #define X(type, function, params, args)                                                            \
-	if (mt_elf_is_same(name, "__libc_" #function))                                             \
+	if (mt_loader_is_same(name, "__libc_" #function))                                          \
 		return (const void *)(uintptr_t)mt_own_##function;
 	MT_HEAP_LIBC(X)
 #undef X
@@ -82,9 +82,9 @@ static MT_COLD void *replace_heap(void *handle, const char *name, const char *ve
 	if (!own || !is_relocated())
 		return NULL;
 	kept = errno;
-	real = mt_init_uses_jemalloc() ? mt_elf_look_up(handle, name, version) : NULL;
+	real = mt_init_uses_jemalloc() ? mt_loader_look_up(handle, name, version) : NULL;
 	errno = kept;
-	return real && mt_elf_is_libc_function(name, real) ? (void *)(uintptr_t)own : NULL;
+	return real && mt_loader_is_libc_function(name, real) ? (void *)(uintptr_t)own : NULL;
 }
 
 void *mt_dlsym_replace(void *handle, const char *name, const char *version, const void *caller)

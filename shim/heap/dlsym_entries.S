@@ -6,7 +6,7 @@
 
 	.hidden mt_elf_real_dlsym
 	.hidden mt_elf_real_dlvsym
-	.hidden mt_elf_discover
+	.hidden mt_loader_discover
 	.hidden mt_dlsym_replace
 
 #if defined(__x86_64__)
@@ -37,7 +37,7 @@
 
 	/* The first call of the process. */
 3:	save
-	call mt_elf_discover
+	call mt_loader_discover
 	restore
 	movq \real(%rip), %rax
 	testq %rax, %rax
@@ -74,7 +74,7 @@
 2:	br x16
 
 3:	save
-	bl mt_elf_discover
+	bl mt_loader_discover
 	restore
 	load_real \real
 	cbnz x16, 1b

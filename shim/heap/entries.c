@@ -51,7 +51,8 @@ MT_HEAP_EXISTING(X)
 	{                                                                                          \
 		mt_init_start_heap();                                                              \
 		was_called = true;                                                                 \
-		return (serving.name == first_##name ? mt_early_ops()->name : serving.name) args;  \
+		return (serving.name == first_##name ? mt_asleep_early_ops()->name : serving.name) \
+			args;                                                                      \
 	}
 MT_HEAP_ALLOCATING(X)
 #undef X
@@ -61,7 +62,8 @@ MT_HEAP_ALLOCATING(X)
 #define X(type, name, params, args)                                                                \
 	static type first_##name params                                                            \
 	{                                                                                          \
-		return (serving.name == first_##name ? mt_early_ops()->name : serving.name) args;  \
+		return (serving.name == first_##name ? mt_asleep_early_ops()->name : serving.name) \
+			args;                                                                      \
 	}
 MT_HEAP_EXISTING(X)
 #undef X
@@ -106,7 +108,7 @@ static void *find_next(int index, const char *name)
 
 	if (mt_likely(found))
 		return found;
-	mt_elf_next_functions(&name, &found, 1);
+	mt_loader_next_functions(&name, &found, 1);
 	mt_store_relaxed(&next[index], found);
 	return found;
 }

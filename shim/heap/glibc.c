@@ -19,9 +19,9 @@
 #define GIVEN_UP ((uintptr_t)2) /* the length is as good as infinite */
 #define FLAGS    ((uintptr_t)15)
 
-uintptr_t mt_brk_range_base;
+uintptr_t mt_glibc_range_base;
 _Atomic uintptr_t mt_brk_range_word; /* acquire/release: it alone decides */
-uintptr_t mt_brk_range_end = UINTPTR_MAX;
+uintptr_t mt_glibc_range_end = UINTPTR_MAX;
 
 static uintptr_t read_break(void)
 {
@@ -40,20 +40,20 @@ static bool swap(uintptr_t *word, uintptr_t wanted)
 						       memory_order_acq_rel, memory_order_acquire);
 }
 
-void mt_brk_range_begin(void)
+void mt_glibc_range_begin(void)
 {
-	mt_assert(!mt_brk_range_has_begun() && !read_word());
-	mt_brk_range_base = read_break();
+	mt_assert(!mt_glibc_range_has_begun() && !read_word());
+	mt_glibc_range_base = read_break();
 }
 
-bool mt_brk_range_has_begun(void)
+bool mt_glibc_range_has_begun(void)
 {
-	return mt_brk_range_base != 0;
+	return mt_glibc_range_base != 0;
 }
 
-MT_COLD enum mt_brk_place mt_brk_range_add(const void *block)
+MT_COLD enum mt_brk_place mt_glibc_range_add(const void *block)
 {
-	uintptr_t at = (uintptr_t)block - mt_brk_range_base;
+	uintptr_t at = (uintptr_t)block - mt_glibc_range_base;
 	uintptr_t word = read_word();
 	uintptr_t length;
 
@@ -62,14 +62,14 @@ MT_COLD enum mt_brk_place mt_brk_range_add(const void *block)
 			return MT_BRK_INSIDE;
 		if (word & FROZEN)
 			return MT_BRK_FROZEN;
-		length = (read_break() - mt_brk_range_base) & ~FLAGS;
+		length = (read_break() - mt_glibc_range_base) & ~FLAGS;
 		if (at >= length)
 			return MT_BRK_OUTSIDE;
 	} while (!swap(&word, length));
 	return MT_BRK_EXTENDED;
 }
 
-bool mt_brk_range_freeze(void)
+bool mt_glibc_range_freeze(void)
 {
 	uintptr_t word = read_word();
 	uintptr_t length;
@@ -82,17 +82,17 @@ bool mt_brk_range_freeze(void)
 			return false;
 		/* the program break may have sunk */
 		length = word & ~FLAGS;
-		if (now > mt_brk_range_base && ((now - mt_brk_range_base) & ~FLAGS) > length)
-			length = (now - mt_brk_range_base) & ~FLAGS;
-		if (!mt_brk_range_base)
+		if (now > mt_glibc_range_base && ((now - mt_glibc_range_base) & ~FLAGS) > length)
+			length = (now - mt_glibc_range_base) & ~FLAGS;
+		if (!mt_glibc_range_base)
 			length = 0;
 	} while (!swap(&word, length | FROZEN));
-	__atomic_store_n(&mt_brk_range_end, length ? mt_brk_range_base + length : 0,
+	__atomic_store_n(&mt_glibc_range_end, length ? mt_glibc_range_base + length : 0,
 			 __ATOMIC_RELAXED);
 	return true;
 }
 
-bool mt_brk_range_give_up(void)
+bool mt_glibc_range_give_up(void)
 {
 	uintptr_t word = read_word();
 
@@ -103,28 +103,29 @@ bool mt_brk_range_give_up(void)
 	return true;
 }
 
-bool mt_brk_range_is_given_up(void)
+bool mt_glibc_range_is_given_up(void)
 {
 	return read_word() & GIVEN_UP;
 }
 
-size_t mt_brk_range_bytes(void)
+size_t mt_glibc_range_bytes(void)
 {
 	uintptr_t word = read_word();
 
 	return word & GIVEN_UP ? 0 : word & ~FLAGS;
 }
 
-bool mt_brk_range_overlaps(const void *address, size_t bytes)
+bool mt_glibc_range_overlaps(const void *address, size_t bytes)
 {
 	uintptr_t from = (uintptr_t)address;
 
-	return from < mt_brk_range_base + mt_brk_range_bytes() && from + bytes > mt_brk_range_base;
+	return from < mt_glibc_range_base + mt_glibc_range_bytes() &&
+	       from + bytes > mt_glibc_range_base;
 }
 
-bool mt_brk_range_has(const void *ptr)
+bool mt_glibc_range_has(const void *ptr)
 {
-	return (uintptr_t)ptr - mt_brk_range_base < mt_brk_range_bytes();
+	return (uintptr_t)ptr - mt_glibc_range_base < mt_glibc_range_bytes();
 }
 
 /* ---- libc's own functions ---- */
@@ -156,12 +157,12 @@ _Static_assert(sizeof(libc) == NAMES_COUNT * sizeof(void *), "one name for each 
 
 static void *libc_aligned_alloc(size_t alignment, size_t size)
 {
-	return mt_aligned_alloc_by(libc.memalign, alignment, size);
+	return mt_heap_aligned_alloc_by(libc.memalign, alignment, size);
 }
 
 static int libc_posix_memalign(void **out, size_t alignment, size_t size)
 {
-	return mt_posix_memalign_by(libc.memalign, out, alignment, size);
+	return mt_heap_posix_memalign_by(libc.memalign, out, alignment, size);
 }
 
 static struct mt_heap_ops ops;
@@ -190,7 +191,7 @@ static MT_COLD void find_functions(void)
 	void *found[NAMES_COUNT];
 	bool is_whole = true;
 
-	mt_elf_libc_functions(names, found, NAMES_COUNT);
+	mt_loader_libc_functions(names, found, NAMES_COUNT);
 	for (size_t i = 0; i < FAMILY_COUNT; i++)
 		is_whole = is_whole && found[i];
 	memcpy(&libc, found, sizeof(libc));
@@ -241,8 +242,8 @@ void mt_glibc_trim_old(void)
 {
 	int kept = errno;
 
-	if (!mt_exchange_relaxed(&old_freed_bytes, 0) || !mt_brk_range_bytes() ||
-	    !mt_shared_pages_are_few())
+	if (!mt_exchange_relaxed(&old_freed_bytes, 0) || !mt_glibc_range_bytes() ||
+	    !mt_rss_shared_are_few())
 		return;
 	/* what is freed later at the end goes back at once, as it would without the shim */
 	mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);

@@ -42,8 +42,8 @@
 #pragma GCC visibility push(hidden)
 
 /* Begins the range at the program break. Once, before libc's malloc makes its first block. */
-void mt_brk_range_begin(void);
-bool mt_brk_range_has_begun(void);
+void mt_glibc_range_begin(void);
+bool mt_glibc_range_has_begun(void);
 
 enum mt_brk_place {
 	MT_BRK_INSIDE,  /* the block may be handed out */
@@ -54,46 +54,46 @@ enum mt_brk_place {
 
 /* Returns where a block lies that libc has just made; extends the range if needed. block: NULL
  * is inside. */
-enum mt_brk_place mt_brk_range_add(const void *block);
+enum mt_brk_place mt_glibc_range_add(const void *block);
 
 /* Freezes the range. Returns false if it was given up. */
-bool mt_brk_range_freeze(void);
+bool mt_glibc_range_freeze(void);
 
 /* Gives the range up: every block is inside from now on. Returns false if it was frozen. */
-bool mt_brk_range_give_up(void);
-bool mt_brk_range_is_given_up(void);
+bool mt_glibc_range_give_up(void);
+bool mt_glibc_range_is_given_up(void);
 
 /* Returns the length in bytes; 0 if the range was given up. */
-size_t mt_brk_range_bytes(void);
+size_t mt_glibc_range_bytes(void);
 
 /* Returns whether the range has a byte of [address, address + bytes). */
-bool mt_brk_range_overlaps(const void *address, size_t bytes);
+bool mt_glibc_range_overlaps(const void *address, size_t bytes);
 
 /* ---- hot paths ---- */
 
-extern uintptr_t mt_brk_range_base;
+extern uintptr_t mt_glibc_range_base;
 extern _Atomic uintptr_t mt_brk_range_word; /* a length, a multiple of 16; and flags */
 
 /* The end of the frozen range; 0: it is empty; UINTPTR_MAX before it is frozen. A thread that reads
  * it late takes the slow path, which is exact. */
-extern uintptr_t mt_brk_range_end;
+extern uintptr_t mt_glibc_range_end;
 
-/* Returns true only if mt_brk_range_add would return MT_BRK_INSIDE. A flag does no harm: the
+/* Returns true only if mt_glibc_range_add would return MT_BRK_INSIDE. A flag does no harm: the
  * first block beyond the end begins 16 bytes after it. */
-static inline bool mt_brk_range_is_inside(const void *block)
+static inline bool mt_glibc_range_is_inside(const void *block)
 {
-	return (uintptr_t)block - mt_brk_range_base < mt_load_relaxed(&mt_brk_range_word);
+	return (uintptr_t)block - mt_glibc_range_base < mt_load_relaxed(&mt_brk_range_word);
 }
 
 /* Returns whether a block may be one of libc's: false for most of jemalloc's. They lie higher, or
  * lower if the kernel fills addresses from below (ulimit -s unlimited). */
-static inline bool mt_brk_range_may_have(const void *ptr)
+static inline bool mt_glibc_range_may_have(const void *ptr)
 {
-	return (uintptr_t)ptr < mt_brk_range_end && (uintptr_t)ptr >= mt_brk_range_base;
+	return (uintptr_t)ptr < mt_glibc_range_end && (uintptr_t)ptr >= mt_glibc_range_base;
 }
 
 /* The same, exactly. NULL is no block. */
-bool mt_brk_range_has(const void *ptr);
+bool mt_glibc_range_has(const void *ptr);
 
 #pragma GCC visibility pop
 

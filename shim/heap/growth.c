@@ -80,9 +80,9 @@ MT_COLD void mt_growth_note(void)
 	if (!mt_worker_is_running() && !mt_growth_is_large())
 		check_later(false);
 	else if (!mt_worker_is_running())
-		mt_own_stack_call(start_worker, NULL);
+		mt_os_own_stack_call(start_worker, NULL);
 	else if (mt_interpreter_wants_thread())
-		mt_own_stack_call(start_interpreters_thread, NULL);
+		mt_os_own_stack_call(start_interpreters_thread, NULL);
 }
 
 static bool is_check_due(void)
@@ -149,7 +149,7 @@ static void objects_grew(uint64_t bytes)
 
 	if (note_bytes(bytes))
 		mt_growth_note();
-	mt_allocation_event_objects(bytes);
+	mt_account_event_objects(bytes);
 	errno = kept;
 }
 

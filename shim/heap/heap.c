@@ -35,7 +35,7 @@
 /* Over jemalloc: the calling thread has allocated a MB more. */
 static void jemalloc_event(void)
 {
-	mt_growth_allocated(mt_allocation_event_note(mt_account_own_allocated()));
+	mt_growth_allocated(mt_account_event_note(mt_account_own_allocated()));
 }
 
 /* Over glibc, asleep or not: the same, or it has allocated for the first time. */
@@ -47,7 +47,7 @@ static void glibc_event(void)
 		return;
 	mt_thread_counters.next_event_bytes = allocated + MT_GROWTH_STEP_BYTES;
 	mt_growth_note();
-	(void)mt_allocation_event_note(allocated);
+	(void)mt_account_event_note(allocated);
 }
 
 static void thread_born(void *counters)
@@ -58,7 +58,7 @@ static void thread_born(void *counters)
 
 static bool serve_embedded(bool at_once, const struct mt_backend_hooks *hooks)
 {
-	mt_account_start(NULL, mt_main_exit_handle);
+	mt_account_start(NULL, mt_worker_main_exit_handle);
 	if (at_once)
 		return mt_asleep_begin_awake(mt_config(), hooks);
 	if (!mt_asleep_start(mt_config(), hooks))
@@ -75,11 +75,11 @@ static void serve_system(const struct mt_backend_hooks *hooks)
 	mt_asleep_give_up();
 	mt_state_note_heap(mt_backend_identity()->allocator, false);
 	if (backend->counting == MT_COUNTING_CHUNKS) {
-		mt_account_start(NULL, mt_main_exit_handle);
+		mt_account_start(NULL, mt_worker_main_exit_handle);
 		mt_heap_serve(mt_glibc_accounting_ops());
 		return;
 	}
-	mt_account_watch_main(mt_main_exit_handle);
+	mt_account_watch_main(mt_worker_main_exit_handle);
 	mt_heap_serve(mt_backend_is_shadowed() ? mt_heap_shadowed_ops() : mt_passthrough_ops());
 }
 
@@ -89,7 +89,7 @@ static void serve(bool on)
 	static struct mt_backend_hooks hooks = {
 		.thread_born = thread_born,
 		.allocated = jemalloc_event,
-		.freed_large = mt_allocation_event_freed_large,
+		.freed_large = mt_account_event_freed_large,
 	};
 
 	if (!on) {
@@ -99,7 +99,7 @@ static void serve(bool on)
 	}
 	mt_glibc_accounting_use(glibc_event);
 	mt_growth_begin();
-	mt_address_limit_follow();
+	mt_address_space_follow();
 	mt_assert(!mt_backend()); /* served once */
 	hooks.shadowed = mt_heap_is_shadowed();
 	choice = mt_backend_choose(mt_config(), &hooks);
@@ -132,7 +132,7 @@ static bool shadowed_has_work(void)
 	if (!mt_backend_is_shadowed() || mt_backend_is_replaced_by_tool())
 		return false;
 	return (!mt_backend()->purge_impossible || cfg->min_mb == 0 || cfg->rss_limit_mb != 0 ||
-		mt_symbol_beside("Py_IsInitialized", "Py_IsInitialized") != NULL) &&
+		mt_loader_symbol_beside("Py_IsInitialized", "Py_IsInitialized") != NULL) &&
 	       !is_browser_zygote();
 }
 
@@ -154,7 +154,7 @@ static void load(bool on)
 
 static void fork_prepare(void)
 {
-	mt_shared_pages_note_fork();
+	mt_rss_shared_note_fork();
 	mt_asleep_fork_prepare();
 	if (mt_asleep_is_awake())
 		mt_jemalloc_know_thread();
@@ -167,13 +167,13 @@ static void fork_parent(void)
 	mt_jemalloc_fork_parent();
 	mt_account_fork_parent();
 	mt_asleep_fork_parent();
-	mt_shared_pages_note_fork();
+	mt_rss_shared_note_fork();
 }
 
 static void fork_child(void)
 {
 	mt_jemalloc_fork_child();
-	mt_shared_pages_note_fork();
+	mt_rss_shared_note_fork();
 	mt_account_fork_child();
 	mt_asleep_fork_child();
 	mt_heap_trim_fork_child();
@@ -212,7 +212,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
 	mt_assert(mt_thread_is_ours());
 	mt_heap_trim_tick(bits);
-	mt_address_limit_follow();
+	mt_address_space_follow();
 	return mt_heap_profile_tick(now_ns);
 }
 
@@ -273,9 +273,9 @@ MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_f
 	/* A malloc of the program's own may be in its first call, and register handlers with its
 	 * lock held: choosing a backend would call that malloc, which waits for itself for ever
 	 * (chromium did). Then our constructor registers ours. */
-	if (mt_symbol(RTLD_DEFAULT, "malloc") == (void *)(uintptr_t)mt_own_malloc)
+	if (mt_loader_symbol(RTLD_DEFAULT, "malloc") == (void *)(uintptr_t)mt_own_malloc)
 		mt_init_start_heap();
-	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "__register_atfork");
+	*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "__register_atfork");
 	if (!next)
 		return ENOMEM;
 	answer = next(prepare, parent, child, owner);

@@ -136,7 +136,7 @@ static MT_COLD void *map_elsewhere(size_t bytes, int protection, int flags)
 
 	do
 		fresh = mmap(NULL, bytes, protection, flags, -1, 0);
-	while (fresh != MAP_FAILED && mt_brk_range_overlaps(fresh, bytes));
+	while (fresh != MAP_FAILED && mt_glibc_range_overlaps(fresh, bytes));
 	return fresh;
 }
 
@@ -185,7 +185,7 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 			       ? mmap(address, bytes, protection, flags, fd, offset)
 			       : MAP_FAILED;
 
-	if (mt_unlikely(answer != MAP_FAILED && mt_brk_range_overlaps(answer, bytes)))
+	if (mt_unlikely(answer != MAP_FAILED && mt_glibc_range_overlaps(answer, bytes)))
 		answer = address ? MAP_FAILED : map_elsewhere(bytes, protection, flags);
 	if (mt_unlikely(answer == MAP_FAILED))
 		mt_jemalloc_unmap_refused();
@@ -233,7 +233,7 @@ int mt_je_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t 
 {
 	int (*init)(pthread_cond_t *, const pthread_condattr_t *);
 
-	*(void **)(void *)&init = mt_elf_libc_function("pthread_cond_init");
+	*(void **)(void *)&init = mt_loader_libc_function("pthread_cond_init");
 	return init ? init(condition, attributes) : pthread_cond_init(condition, attributes);
 }
 
@@ -271,7 +271,7 @@ void *je_realloc(void *ptr, size_t size)
 /* libc rounds an alignment that is no power of two up, and programs rely on it. */
 void *je_memalign(size_t alignment, size_t size)
 {
-	size_t power = mt_alignment_rounded(alignment);
+	size_t power = mt_heap_alignment_rounded(alignment);
 	void *fresh;
 
 	if (!power) {
@@ -287,9 +287,9 @@ void *je_memalign(size_t alignment, size_t size)
 
 void *je_aligned_alloc(size_t alignment, size_t size)
 {
-	if (mt_likely(mt_alignment_is_power(alignment)))
+	if (mt_likely(mt_heap_alignment_is_power(alignment)))
 		return je_bare_aligned_alloc(alignment, size);
-	if (mt_alignment_is_refused(alignment)) {
+	if (mt_heap_alignment_is_refused(alignment)) {
 		errno = EINVAL;
 		return NULL;
 	}

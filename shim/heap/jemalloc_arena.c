@@ -194,11 +194,11 @@ void mt_jemalloc_large_use(void (*freed)(void))
 static void try_extent(const struct mt_extent *extent)
 {
 	size_t bytes = je_malloc_usable_size((void *)(uintptr_t)probe);
-	size_t read = mt_extent_bytes(extent);
+	size_t read = mt_jemalloc_extent_bytes(extent);
 
-	is_extent_known =
-		(uintptr_t)mt_extent_begin(extent) == mt_extent_whole_pages((uintptr_t)probe) &&
-		(read == bytes || read == bytes + mt_jemalloc_page_bytes());
+	is_extent_known = (uintptr_t)mt_jemalloc_extent_begin(extent) ==
+				  mt_jemalloc_extent_whole_pages((uintptr_t)probe) &&
+			  (read == bytes || read == bytes + mt_jemalloc_page_bytes());
 }
 
 void mt_jemalloc_large_begin(void)
@@ -222,7 +222,7 @@ static size_t bytes_of(void *thread, const void *extent)
 		return je_large_salloc(thread, extent);
 	if (mt_unlikely(probe != NULL))
 		try_extent(extent);
-	return is_extent_known ? mt_extent_bytes(extent) : 0;
+	return is_extent_known ? mt_jemalloc_extent_bytes(extent) : 0;
 }
 
 void __wrap_je_large_dalloc(void *thread, void *extent)

@@ -26,7 +26,7 @@ static _Atomic bool event_is_due; /* flag, no ordering */
 
 static MT_COLD __attribute__((used)) void free_low(void *ptr)
 {
-	if (mt_brk_range_has(ptr))
+	if (mt_glibc_range_has(ptr))
 		mt_asleep_free_old(ptr);
 	else
 		je_free(ptr);
@@ -36,16 +36,16 @@ static MT_COLD __attribute__((used)) void free_low(void *ptr)
 /* As below: the compiler makes no conditional jump to another function. */
 static __attribute__((naked)) void awake_free(void *ptr __attribute__((unused)))
 {
-	__asm__("cmpq mt_brk_range_end(%rip), %rdi\n\t"
+	__asm__("cmpq mt_glibc_range_end(%rip), %rdi\n\t"
 		"jae je_free\n\t"
-		"cmpq mt_brk_range_base(%rip), %rdi\n\t"
+		"cmpq mt_glibc_range_base(%rip), %rdi\n\t"
 		"jb je_free\n\t"
 		"jmp free_low");
 }
 #else
 static void awake_free(void *ptr)
 {
-	if (mt_unlikely(mt_brk_range_may_have(ptr)))
+	if (mt_unlikely(mt_glibc_range_may_have(ptr)))
 		free_low(ptr);
 	else
 		je_free(ptr);
@@ -54,19 +54,19 @@ static void awake_free(void *ptr)
 
 static MT_COLD void *realloc_low(void *ptr, size_t size)
 {
-	return mt_brk_range_has(ptr) ? mt_asleep_realloc_old(ptr, size, je_malloc)
-				     : je_realloc(ptr, size);
+	return mt_glibc_range_has(ptr) ? mt_asleep_realloc_old(ptr, size, je_malloc)
+				       : je_realloc(ptr, size);
 }
 
 static void *awake_realloc(void *ptr, size_t size)
 {
-	return mt_unlikely(mt_brk_range_may_have(ptr)) ? realloc_low(ptr, size)
-						       : je_realloc(ptr, size);
+	return mt_unlikely(mt_glibc_range_may_have(ptr)) ? realloc_low(ptr, size)
+							 : je_realloc(ptr, size);
 }
 
 static size_t awake_malloc_usable_size(void *ptr)
 {
-	return mt_unlikely(mt_brk_range_may_have(ptr)) && mt_brk_range_has(ptr)
+	return mt_unlikely(mt_glibc_range_may_have(ptr)) && mt_glibc_range_has(ptr)
 		       ? mt_asleep_usable_old(ptr)
 		       : je_malloc_usable_size(ptr);
 }
@@ -91,7 +91,7 @@ const struct mt_heap_ops *mt_jemalloc_ops(void)
 
 static void check(const char *call, const void *ptr)
 {
-	if (ptr && !mt_brk_range_has(ptr))
+	if (ptr && !mt_glibc_range_has(ptr))
 		mt_jemalloc_errors_check(call, ptr);
 }
 
@@ -151,7 +151,7 @@ static const struct mt_heap_ops noting_ops = {
 
 static const struct mt_heap_ops *usual_ops(void)
 {
-	return mt_allocation_event_wants_callers() ? &noting_ops : &direct_ops;
+	return mt_account_event_wants_callers() ? &noting_ops : &direct_ops;
 }
 
 /* ---- a check of growth ---- */
@@ -217,7 +217,7 @@ void mt_heap_serve_jemalloc(void)
 {
 	if (mt_config()->check)
 		check_pointers();
-	mt_allocation_event_offer_callers(serve_callers);
+	mt_account_event_offer_callers(serve_callers);
 	mt_store_relaxed(&event_is_due, true);
 	mt_heap_serve(&event_ops);
 }

@@ -73,7 +73,7 @@ static bool is_region_free(const struct mt_extent *slab, size_t region)
 
 static bool try_small(const char *block)
 {
-	uint64_t leaf = mt_extent_leaf(block);
+	uint64_t leaf = mt_jemalloc_extent_leaf(block);
 	const struct mt_extent *slab = MT_LEAF_EXTENT(leaf);
 	size_t offset;
 
@@ -87,7 +87,7 @@ static bool try_small(const char *block)
 
 static bool try_large(char *block)
 {
-	uint64_t leaf = mt_extent_leaf(block);
+	uint64_t leaf = mt_jemalloc_extent_leaf(block);
 	const struct mt_extent *extent = MT_LEAF_EXTENT(leaf);
 	bool fits = extent && !LEAF_IS_SLAB(leaf) && !LEAF_STATE(leaf) && !state_of(extent) &&
 		    extent->address == block;
@@ -121,7 +121,7 @@ static void check_region(const char *call, const struct mt_extent *slab, const c
 {
 	size_t size = je_malloc_usable_size((void *)(uintptr_t)block);
 	size_t offset = (size_t)(block - slab->address);
-	size_t bytes = mt_extent_bytes(slab);
+	size_t bytes = mt_jemalloc_extent_bytes(slab);
 
 	if (offset % size || offset / size >= bytes / size)
 		fail(call, "invalid pointer");
@@ -131,7 +131,7 @@ static void check_region(const char *call, const struct mt_extent *slab, const c
 
 void mt_jemalloc_errors_check(const char *call, const void *ptr)
 {
-	uint64_t leaf = mt_extent_leaf(ptr);
+	uint64_t leaf = mt_jemalloc_extent_leaf(ptr);
 	const struct mt_extent *extent = MT_LEAF_EXTENT(leaf);
 
 	if (!is_known)
@@ -170,7 +170,7 @@ uint64_t *__wrap_je_rtree_leaf_elm_lookup_hard(void *thread, void *tree, void *c
 /* A page of which the tree knows nothing looks like a sampled block of 8 bytes. */
 void __wrap_je_arena_dalloc_promoted(void *thread, void *ptr, void *cache, bool slow)
 {
-	if (is_known && !MT_LEAF_EXTENT(mt_extent_leaf(ptr)))
+	if (is_known && !MT_LEAF_EXTENT(mt_jemalloc_extent_leaf(ptr)))
 		fail("free()", "invalid pointer");
 	__real_je_arena_dalloc_promoted(thread, ptr, cache, slow);
 }

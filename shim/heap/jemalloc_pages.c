@@ -33,14 +33,14 @@ static const uint64_t *leaf_of(void *thread, const void *address, bool make_miss
 						    (uintptr_t)address, false, make_missing);
 }
 
-uint64_t mt_extent_leaf(const void *address)
+uint64_t mt_jemalloc_extent_leaf(const void *address)
 {
 	const uint64_t *leaf = leaf_of(NULL, address, false);
 
 	return leaf ? __atomic_load_n(leaf, __ATOMIC_ACQUIRE) : 0;
 }
 
-bool mt_extent_make_leaf(void *thread, const void *address)
+bool mt_jemalloc_extent_make_leaf(void *thread, const void *address)
 {
 	return leaf_of(thread, address, true) != NULL;
 }

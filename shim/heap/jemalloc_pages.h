@@ -42,30 +42,30 @@ struct mt_extent {
 /* Returns the leaf of the page at this address; 0 if there is none, or if jemalloc's version is not
  * known. Any thread. The extent may change at once if the caller does not own it; its memory stays
  * mapped. */
-uint64_t mt_extent_leaf(const void *address);
+uint64_t mt_jemalloc_extent_leaf(const void *address);
 
 /* Makes the leaf, for all of its GB of addresses. thread: jemalloc's, of the caller. Returns
  * false if there is no memory for it, which is 4 MB of address space. Takes locks of jemalloc's
  * that extent_register takes. */
-bool mt_extent_make_leaf(void *thread, const void *address);
+bool mt_jemalloc_extent_make_leaf(void *thread, const void *address);
 
 #pragma GCC visibility pop
 
 /* ---- of an extent that the caller owns ---- */
 
-static inline uint64_t mt_extent_whole_pages(uint64_t value)
+static inline uint64_t mt_jemalloc_extent_whole_pages(uint64_t value)
 {
 	return value & ~(mt_jemalloc_page_bytes() - 1);
 }
 
-static inline char *mt_extent_begin(const struct mt_extent *extent)
+static inline char *mt_jemalloc_extent_begin(const struct mt_extent *extent)
 {
 	return extent->address - (uintptr_t)extent->address % mt_jemalloc_page_bytes();
 }
 
-static inline size_t mt_extent_bytes(const struct mt_extent *extent)
+static inline size_t mt_jemalloc_extent_bytes(const struct mt_extent *extent)
 {
-	return mt_extent_whole_pages(extent->bytes);
+	return mt_jemalloc_extent_whole_pages(extent->bytes);
 }
 
 /* Fills dirty_bytes and active_bytes alone, pages that a purge is about to return among the dirty

@@ -200,9 +200,9 @@ static bool load_unwinder(void)
 	mt_loader_leave();
 	if (!library)
 		return false;
-	*(void **)(void *)&found = mt_symbol(library, "_Unwind_Backtrace");
-	*(void **)(void *)&address_of = mt_symbol(library, "_Unwind_GetIP");
-	*(void **)(void *)&find_object = mt_symbol(RTLD_DEFAULT, "_dl_find_object");
+	*(void **)(void *)&found = mt_loader_symbol(library, "_Unwind_Backtrace");
+	*(void **)(void *)&address_of = mt_loader_symbol(library, "_Unwind_GetIP");
+	*(void **)(void *)&find_object = mt_loader_symbol(RTLD_DEFAULT, "_dl_find_object");
 	if (!found || !address_of || !find_object ||
 	    mt_os_read_own(&probe, &probe, sizeof(probe)) != sizeof(probe) ||
 	    find_object((void *)(uintptr_t)found, &unwinder) != 0)

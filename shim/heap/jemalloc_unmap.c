@@ -137,18 +137,18 @@ static bool has_own_arenas_only(void)
 /* Returns whether no extent lies on one side of this one. To unmap it makes no further hole. */
 static bool is_beside_hole(const struct mt_extent *extent)
 {
-	const char *begin = mt_extent_begin(extent);
+	const char *begin = mt_jemalloc_extent_begin(extent);
 
-	return !MT_LEAF_EXTENT(mt_extent_leaf(begin - 1)) ||
-	       !MT_LEAF_EXTENT(mt_extent_leaf(begin + mt_extent_bytes(extent)));
+	return !MT_LEAF_EXTENT(mt_jemalloc_extent_leaf(begin - 1)) ||
+	       !MT_LEAF_EXTENT(mt_jemalloc_extent_leaf(begin + mt_jemalloc_extent_bytes(extent)));
 }
 
 /* The extent is nobody's and in no cache. It leaves jemalloc's tree first, since another arena may
  * get the addresses right after. */
 static bool unmap(void *thread, void *pac, void *hooks, struct mt_extent *extent, size_t least)
 {
-	char *begin = mt_extent_begin(extent);
-	size_t bytes = mt_extent_bytes(extent);
+	char *begin = mt_jemalloc_extent_begin(extent);
+	size_t bytes = mt_jemalloc_extent_bytes(extent);
 
 	mt_assert(!is_unmapped && bytes > 0);
 	if ((extent->bits & GUARDED) || !has_own_arenas_only() ||
@@ -220,7 +220,8 @@ static void sweep_arena(char *arena, uint64_t left)
 	struct mt_extent *extent;
 
 	while (left && (extent = je_ecache_evict(NULL, pac, hooks, cache, 0))) {
-		left -= left < mt_extent_bytes(extent) ? left : mt_extent_bytes(extent);
+		left -= left < mt_jemalloc_extent_bytes(extent) ? left
+								: mt_jemalloc_extent_bytes(extent);
 		extent->bits &= ~STATE;
 		(void)je_emap_register_boundary(NULL, je_arena_emap_global, extent, 0, false);
 		if (!unmap(NULL, pac, hooks, extent, least))
@@ -231,7 +232,8 @@ static void sweep_arena(char *arena, uint64_t left)
 /* expanded: the block that the extent continues, or NULL. */
 static bool may_be_huge(const struct mt_extent *extent, const struct mt_extent *expanded)
 {
-	size_t bytes = mt_extent_bytes(extent) + (expanded ? mt_extent_bytes(expanded) : 0);
+	size_t bytes = mt_jemalloc_extent_bytes(extent) +
+		       (expanded ? mt_jemalloc_extent_bytes(expanded) : 0);
 
 	return bytes >= MT_PAGE_FLAGS_LARGE_BYTES && je_opt_thp != THP_NEVER &&
 	       has_own_arenas_only();
@@ -247,7 +249,8 @@ void *__wrap_je_ehooks_default_alloc_impl(void *thread, void *address, size_t by
 							  commit, arena);
 
 	if (!fresh || mt_likely(!mt_load_relaxed(&kept_bytes)) ||
-	    (mt_extent_make_leaf(thread, fresh) && mt_extent_make_leaf(thread, fresh + bytes - 1)))
+	    (mt_jemalloc_extent_make_leaf(thread, fresh) &&
+	     mt_jemalloc_extent_make_leaf(thread, fresh + bytes - 1)))
 		return fresh;
 	mt_page_flags_unmapped(fresh, bytes);
 	(void)munmap(fresh, bytes);
@@ -302,9 +305,11 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
 	has_grown = true;
 	grown_bytes += bytes;
 	if (!guarded && may_be_huge(extent, expanded))
-		mt_page_flags_allow_huge(mt_extent_begin(extent), mt_extent_bytes(extent));
+		mt_page_flags_allow_huge(mt_jemalloc_extent_begin(extent),
+					 mt_jemalloc_extent_bytes(extent));
 	else
-		mt_page_flags_used(mt_extent_begin(extent), mt_extent_bytes(extent));
+		mt_page_flags_used(mt_jemalloc_extent_begin(extent),
+				   mt_jemalloc_extent_bytes(extent));
 	return extent;
 }
 
@@ -314,11 +319,11 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
  * used page by page: what lies behind it may never be wanted. */
 static bool is_rest_behind(const struct mt_extent *slab)
 {
-	const char *end = mt_extent_begin(slab) + mt_extent_bytes(slab);
-	const struct mt_extent *rest = MT_LEAF_EXTENT(mt_extent_leaf(end));
+	const char *end = mt_jemalloc_extent_begin(slab) + mt_jemalloc_extent_bytes(slab);
+	const struct mt_extent *rest = MT_LEAF_EXTENT(mt_jemalloc_extent_leaf(end));
 
 	return rest && (__atomic_load_n(&rest->bits, __ATOMIC_RELAXED) & STATE) == STATE_PURGED &&
-	       mt_extent_bytes(rest) >= AHEAD_BYTES;
+	       mt_jemalloc_extent_bytes(rest) >= AHEAD_BYTES;
 }
 
 /* They count as free and dirty until slabs take them. */
@@ -332,9 +337,9 @@ static MT_COLD void populate(void *thread, void *shard, unsigned int size_class)
 
 	if (!ahead)
 		return;
-	mt_assert(mt_extent_bytes(ahead) == AHEAD_BYTES);
-	if (mt_raw_syscall(SYS_madvise, mt_extent_begin(ahead), AHEAD_BYTES, MADV_POPULATE_WRITE) !=
-		    0 &&
+	mt_assert(mt_jemalloc_extent_bytes(ahead) == AHEAD_BYTES);
+	if (mt_raw_syscall(SYS_madvise, mt_jemalloc_extent_begin(ahead), AHEAD_BYTES,
+			   MADV_POPULATE_WRITE) != 0 &&
 	    errno == EINVAL)
 		mt_store_relaxed(&cannot_populate, true);
 	je_pa_dalloc(thread, shard, ahead, &is_deferred);
@@ -349,13 +354,14 @@ static MT_COLD void populate(void *thread, void *shard, unsigned int size_class)
  * never changes, so that it may be read without the other arena's lock. */
 static bool is_beside_another_arena(const struct mt_extent *extent, bool forward)
 {
-	const char *beside = forward ? mt_extent_begin(extent) + mt_extent_bytes(extent)
-				     : mt_extent_begin(extent) - 1;
+	const char *beside =
+		forward ? mt_jemalloc_extent_begin(extent) + mt_jemalloc_extent_bytes(extent)
+			: mt_jemalloc_extent_begin(extent) - 1;
 	const struct mt_extent *neighbour;
 
 	if (mt_likely(!mt_load_relaxed(&kept_bytes)))
 		return false;
-	neighbour = MT_LEAF_EXTENT(mt_extent_leaf(beside));
+	neighbour = MT_LEAF_EXTENT(mt_jemalloc_extent_leaf(beside));
 	return neighbour && ((__atomic_load_n(&neighbour->bits, __ATOMIC_RELAXED) ^ extent->bits) &
 			     MT_EXTENT_ARENA_MASK);
 }
@@ -408,9 +414,9 @@ static bool takes_freed(size_t bytes)
 void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, void *extent)
 {
 	size_t kept = mt_load_relaxed(&kept_bytes);
-	size_t bytes = mt_extent_bytes(extent);
+	size_t bytes = mt_jemalloc_extent_bytes(extent);
 
-	mt_page_flags_freed(mt_extent_begin(extent), bytes);
+	mt_page_flags_freed(mt_jemalloc_extent_begin(extent), bytes);
 	__real_je_ecache_dalloc(thread, pac, hooks, cache, extent);
 	if (mt_likely(!kept))
 		return;

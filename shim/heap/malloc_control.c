@@ -61,17 +61,18 @@ MT_EXPORT int malloc_trim(size_t pad)
 
 	mt_init_start_heap();
 	if (!mt_state_is_on()) {
-		*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_trim");
+		*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "malloc_trim");
 		return next ? next(pad) : 0;
 	}
 	if (mt_backend()->counting == MT_COUNTING_CHUNKS && !mt_worker_is_running())
 		return mt_heap_trim_libc(pad);
-	mt_own_stack_call(trim, &answer);
+	mt_os_own_stack_call(trim, &answer);
 	return answer;
 }
 
 #define EMBEDDED(call)                                                                             \
-	if (mt_init_uses_jemalloc() && !mt_symbol(RTLD_NEXT, "mallocx") && mt_asleep_wake())       \
+	if (mt_init_uses_jemalloc() && !mt_loader_symbol(RTLD_NEXT, "mallocx") &&                  \
+	    mt_asleep_wake())                                                                      \
 	return call
 
 MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes)
@@ -79,7 +80,7 @@ MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new,
 	int (*next)(const char *, void *, size_t *, void *, size_t);
 
 	EMBEDDED(je_mallctl(name, old, old_bytes, new, new_bytes));
-	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "mallctl");
+	*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "mallctl");
 	return next ? next(name, old, old_bytes, new, new_bytes) : ENOENT;
 }
 
@@ -88,7 +89,7 @@ MT_EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *mib_length
 	int (*next)(const char *, size_t *, size_t *);
 
 	EMBEDDED(je_mallctlnametomib(name, mib, mib_length));
-	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "mallctlnametomib");
+	*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "mallctlnametomib");
 	return next ? next(name, mib, mib_length) : ENOENT;
 }
 
@@ -98,7 +99,7 @@ MT_EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size
 	int (*next)(const size_t *, size_t, void *, size_t *, void *, size_t);
 
 	EMBEDDED(je_mallctlbymib(mib, mib_length, old, old_bytes, new, new_bytes));
-	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "mallctlbymib");
+	*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "mallctlbymib");
 	return next ? next(mib, mib_length, old, old_bytes, new, new_bytes) : ENOENT;
 }
 
@@ -116,7 +117,7 @@ MT_EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *arg
 
 	EMBEDDED(
 		je_malloc_stats_print(write ? write : write_to_programs_stderr, argument, options));
-	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_stats_print");
+	*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "malloc_stats_print");
 	if (next)
 		next(write, argument, options);
 }
@@ -176,7 +177,7 @@ MT_EXPORT struct mt_mallinfo mallinfo2(void)
 
 	if (gather(&info))
 		return info;
-	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "mallinfo2");
+	*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "mallinfo2");
 	return next ? next() : info;
 }
 
@@ -186,7 +187,7 @@ MT_EXPORT struct small_mallinfo mallinfo(void)
 	struct mt_mallinfo info = {0};
 	struct small_mallinfo (*next)(void);
 
-	*(void **)(void *)&next = gather(&info) ? NULL : mt_symbol(RTLD_NEXT, "mallinfo");
+	*(void **)(void *)&next = gather(&info) ? NULL : mt_loader_symbol(RTLD_NEXT, "mallinfo");
 	if (next)
 		return next();
 	return (struct small_mallinfo){
@@ -212,7 +213,7 @@ MT_EXPORT int malloc_info(int options, FILE *stream)
 	if (options != 0)
 		return EINVAL;
 	if (!gather(&info)) {
-		*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_info");
+		*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "malloc_info");
 		return next ? next(options, stream) : ENOSYS;
 	}
 	(void)mt_format(heap, sizeof(heap),
@@ -255,7 +256,7 @@ MT_EXPORT void malloc_stats(void)
 		(void)pthread_setcancelstate(before, &disabled);
 		return;
 	}
-	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_stats");
+	*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "malloc_stats");
 	if (next)
 		next();
 }

@@ -50,7 +50,7 @@ static void join_nearest(struct mt_ranges *set, uint32_t next, uintptr_t begin, 
 		set->at[next].begin = begin;
 }
 
-void mt_ranges_add(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
+void mt_page_ranges_add(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 {
 	uint32_t first = find(set, begin ? begin - 1 : 0);
 	uint32_t behind = first;
@@ -72,7 +72,7 @@ void mt_ranges_add(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 	mt_assert(first + 1 >= set->count || end < set->at[first + 1].begin);
 }
 
-void mt_ranges_remove(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
+void mt_page_ranges_remove(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 {
 	uint32_t first = find(set, begin);
 	uint32_t behind;
@@ -96,14 +96,14 @@ void mt_ranges_remove(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 	replace(set, first, behind, 0);
 }
 
-bool mt_ranges_overlap(const struct mt_ranges *set, uintptr_t begin, uintptr_t end)
+bool mt_page_ranges_overlap(const struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 {
 	uint32_t first = find(set, begin);
 
 	return first < set->count && set->at[first].begin < end;
 }
 
-bool mt_ranges_clip(const struct mt_ranges *set, uintptr_t *begin, uintptr_t *end)
+bool mt_page_ranges_clip(const struct mt_ranges *set, uintptr_t *begin, uintptr_t *end)
 {
 	uint32_t first = find(set, *begin);
 	uint32_t last = first;
@@ -183,7 +183,7 @@ void mt_page_flags_mapped(const void *begin, size_t bytes)
 	make_small(first, end);
 	errno = kept;
 	enter();
-	mt_ranges_add(&mapped, first, end);
+	mt_page_ranges_add(&mapped, first, end);
 	if (first < mt_load_relaxed(&lowest))
 		mt_store_relaxed(&lowest, first);
 	if (end > mt_load_relaxed(&highest))
@@ -193,15 +193,15 @@ void mt_page_flags_mapped(const void *begin, size_t bytes)
 
 static void forget(uintptr_t begin, uintptr_t end)
 {
-	mt_ranges_remove(&flagged, begin, end);
-	mt_ranges_remove(&huge, begin, end);
-	mt_ranges_remove(&undumped, begin, end);
+	mt_page_ranges_remove(&flagged, begin, end);
+	mt_page_ranges_remove(&huge, begin, end);
+	mt_page_ranges_remove(&undumped, begin, end);
 }
 
 void mt_page_flags_unmapped(const void *begin, size_t bytes)
 {
 	enter();
-	mt_ranges_remove(&mapped, (uintptr_t)begin, (uintptr_t)begin + bytes);
+	mt_page_ranges_remove(&mapped, (uintptr_t)begin, (uintptr_t)begin + bytes);
 	forget((uintptr_t)begin, (uintptr_t)begin + bytes);
 	leave();
 }
@@ -245,9 +245,9 @@ static MT_COLD void note(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 	if (is_ours)
 		return;
 	enter();
-	if (mt_ranges_overlap(&mapped, begin, end) ||
-	    mt_brk_range_overlaps((void *)begin, end - begin))
-		mt_ranges_add(set, begin, end);
+	if (mt_page_ranges_overlap(&mapped, begin, end) ||
+	    mt_glibc_range_overlaps((void *)begin, end - begin))
+		mt_page_ranges_add(set, begin, end);
 	leave();
 	errno = kept;
 }
@@ -260,7 +260,7 @@ void mt_page_flags_note(long number, long address, long bytes, long argument)
 	struct mt_ranges *set = set_of(number, argument);
 	bool is_near = begin < mt_load_relaxed(&highest) && end > mt_load_relaxed(&lowest);
 
-	if (set && end > begin && (is_near || mt_brk_range_overlaps((void *)begin, end - begin)))
+	if (set && end > begin && (is_near || mt_glibc_range_overlaps((void *)begin, end - begin)))
 		note(set, begin, end);
 }
 
@@ -280,7 +280,7 @@ static MT_COLD bool replace_flagged(uintptr_t begin, uintptr_t end)
 	bool is_replaced;
 
 	enter();
-	is_replaced = mt_ranges_overlap(&flagged, begin, end) && map_fresh(begin, end);
+	is_replaced = mt_page_ranges_overlap(&flagged, begin, end) && map_fresh(begin, end);
 	if (is_replaced) {
 		make_small(begin, end);
 		forget(begin, end);
@@ -309,7 +309,7 @@ void mt_page_flags_allow_huge(void *begin, size_t bytes)
 	if (is_allowed) {
 		fresh_count++;
 		forget(first, end);
-		mt_ranges_add(&huge, first, end);
+		mt_page_ranges_add(&huge, first, end);
 	}
 	leave();
 	if (!is_allowed)
@@ -350,9 +350,10 @@ static bool end_huge(uintptr_t begin, uintptr_t end)
 	bool is_noted;
 
 	enter();
-	is_noted = mt_ranges_overlap(&huge, begin, end) && mt_ranges_clip(&huge, &first, &last);
+	is_noted = mt_page_ranges_overlap(&huge, begin, end) &&
+		   mt_page_ranges_clip(&huge, &first, &last);
 	if (is_noted)
-		mt_ranges_remove(&huge, first, last);
+		mt_page_ranges_remove(&huge, first, last);
 	leave();
 	if (!is_noted)
 		return false;
@@ -369,7 +370,7 @@ static void leave_out(void *begin, size_t bytes)
 	    mt_raw_syscall(SYS_madvise, begin, bytes, MADV_DONTDUMP) != 0)
 		return;
 	enter();
-	mt_ranges_add(&undumped, (uintptr_t)begin, (uintptr_t)begin + bytes);
+	mt_page_ranges_add(&undumped, (uintptr_t)begin, (uintptr_t)begin + bytes);
 	leave();
 }
 
@@ -403,11 +404,12 @@ static MT_COLD void dump_again(uintptr_t begin, uintptr_t end)
 	int kept = errno;
 
 	enter();
-	while (end - begin < UNDUMPED_LEAST_BYTES && mt_ranges_overlap(&undumped, end, end + 1))
+	while (end - begin < UNDUMPED_LEAST_BYTES &&
+	       mt_page_ranges_overlap(&undumped, end, end + 1))
 		end += mt_os_page_bytes();
-	if (mt_ranges_overlap(&undumped, begin, end)) {
+	if (mt_page_ranges_overlap(&undumped, begin, end)) {
 		(void)mt_raw_syscall(SYS_madvise, begin, end - begin, MADV_DODUMP);
-		mt_ranges_remove(&undumped, begin, end);
+		mt_page_ranges_remove(&undumped, begin, end);
 	}
 	leave();
 	errno = kept;
@@ -425,10 +427,10 @@ void mt_page_flags_moved(void *to, const void *from, size_t bytes)
 	uintptr_t source = (uintptr_t)from, target = (uintptr_t)to;
 
 	enter();
-	if (mt_ranges_overlap(&flagged, source, source + bytes))
-		mt_ranges_add(&flagged, target, target + bytes);
-	mt_ranges_add(&huge, source, source + bytes);
-	mt_ranges_add(&huge, target, target + bytes);
+	if (mt_page_ranges_overlap(&flagged, source, source + bytes))
+		mt_page_ranges_add(&flagged, target, target + bytes);
+	mt_page_ranges_add(&huge, source, source + bytes);
+	mt_page_ranges_add(&huge, target, target + bytes);
 	leave();
 }
 

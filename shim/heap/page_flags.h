@@ -38,17 +38,17 @@ struct mt_ranges {
 };
 
 /* begin, end: of a range that is not empty. */
-void mt_ranges_add(struct mt_ranges *set, uintptr_t begin, uintptr_t end);
+void mt_page_ranges_add(struct mt_ranges *set, uintptr_t begin, uintptr_t end);
 
 /* If the set is full, the middle of a range stays. */
-void mt_ranges_remove(struct mt_ranges *set, uintptr_t begin, uintptr_t end);
+void mt_page_ranges_remove(struct mt_ranges *set, uintptr_t begin, uintptr_t end);
 
 /* Returns whether the set has an address of the range. */
-bool mt_ranges_overlap(const struct mt_ranges *set, uintptr_t begin, uintptr_t end);
+bool mt_page_ranges_overlap(const struct mt_ranges *set, uintptr_t begin, uintptr_t end);
 
 /* Cuts from both ends of the range what the set does not have. Returns false, and changes nothing,
  * if it has none of it. */
-bool mt_ranges_clip(const struct mt_ranges *set, uintptr_t *begin, uintptr_t *end);
+bool mt_page_ranges_clip(const struct mt_ranges *set, uintptr_t *begin, uintptr_t *end);
 
 /* ---- what jemalloc says ---- */
 

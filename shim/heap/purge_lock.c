@@ -31,7 +31,7 @@ void mt_purge_allow_trim(uint32_t at)
 
 bool mt_purge_may_trim(void)
 {
-	return mt_shared_pages_forks() == mt_load_relaxed(&allowed_at);
+	return mt_rss_shared_forks() == mt_load_relaxed(&allowed_at);
 }
 
 static bool is_copying(void)

@@ -43,7 +43,7 @@ void mt_purge_forget(void);
 /* ---- glibc's trim writes to free blocks first, and so copies pages that are shared with forked
  * processes ---- */
 
-/* At that count of forks (mt_shared_pages_forks) a trim was found to copy nothing. Under the purge
+/* At that count of forks (mt_rss_shared_forks) a trim was found to copy nothing. Under the purge
  * lock: whether that still holds; true if there was no fork. */
 void mt_purge_allow_trim(uint32_t forks);
 bool mt_purge_may_trim(void);

@@ -37,16 +37,16 @@ static bool is_left_out(void)
 {
 	return mt_jemalloc_is_built && mt_config()->enable &&
 	       mt_config()->allocator == MT_ALLOCATOR_JEMALLOC &&
-	       next.strdup == mt_elf_libc_function("strdup");
+	       next.strdup == mt_loader_libc_function("strdup");
 }
 
 const struct mt_heap_ops *mt_system_plain_ops(void)
 {
 	if (next_known)
 		return &next.ops;
-	mt_elf_next_functions(names, next.found, NAMES_COUNT);
+	mt_loader_next_functions(names, next.found, NAMES_COUNT);
 	if (mt_glibc_ops() && is_left_out())
-		mt_elf_libc_functions(names, next.found, NAMES_COUNT);
+		mt_loader_libc_functions(names, next.found, NAMES_COUNT);
 	next_known = true;
 	return &next.ops;
 }
@@ -181,7 +181,7 @@ static struct mt_backend system_backend = {
  * file as that malloc: the first in line may be our own, or a library's private copy. */
 static mallctl_fn find_mallctl(bool shadowed)
 {
-	void *function = mt_symbol(shadowed ? RTLD_DEFAULT : RTLD_NEXT, "mallctl");
+	void *function = mt_loader_symbol(shadowed ? RTLD_DEFAULT : RTLD_NEXT, "mallctl");
 	mallctl_fn found = NULL;
 	Dl_info here;
 	Dl_info there;
@@ -223,11 +223,11 @@ const struct mt_backend *mt_system_backend(const struct mt_config *config,
 		system_backend.figures_show_dirty = other_mallctl != NULL;
 	} else if (strcmp(name, "tcmalloc") == 0) {
 		*(void **)(void *)&tcmalloc_release =
-			mt_symbol(RTLD_DEFAULT, "MallocExtension_ReleaseFreeMemory");
+			mt_loader_symbol(RTLD_DEFAULT, "MallocExtension_ReleaseFreeMemory");
 		*(void **)(void *)&tcmalloc_property =
-			mt_symbol(RTLD_DEFAULT, "MallocExtension_GetNumericProperty");
+			mt_loader_symbol(RTLD_DEFAULT, "MallocExtension_GetNumericProperty");
 	} else if (strcmp(name, "mimalloc") == 0) {
-		*(void **)(void *)&mimalloc_collect = mt_symbol(RTLD_DEFAULT, "mi_collect");
+		*(void **)(void *)&mimalloc_collect = mt_loader_symbol(RTLD_DEFAULT, "mi_collect");
 	}
 	system_backend.live_unknown = !other_mallctl && !tcmalloc_property;
 	system_backend.purge_impossible = !other_mallctl && !tcmalloc_release && !mimalloc_collect;

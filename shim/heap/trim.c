@@ -51,10 +51,10 @@ bool mt_heap_purge_copies(bool may_ask)
 {
 	uint64_t (*unmerged_bytes)(void) = mt_backend()->unmerged_bytes;
 	/* first: a fork after it makes the rest out of date */
-	uint32_t forks = mt_shared_pages_forks();
+	uint32_t forks = mt_rss_shared_forks();
 
-	if (unmerged_bytes && !mt_shared_pages_are_known_few() &&
-	    unmerged_bytes() > UNMERGED_MOST_BYTES && (!may_ask || !mt_shared_pages_are_few()))
+	if (unmerged_bytes && !mt_rss_shared_are_known_few() &&
+	    unmerged_bytes() > UNMERGED_MOST_BYTES && (!may_ask || !mt_rss_shared_are_few()))
 		return true;
 	mt_purge_allow_trim(forks);
 	return false;
@@ -82,7 +82,7 @@ static void purge(const struct mt_trim_request *request, struct mt_cleanup *clea
 	else if (!mt_heap_purge_copies(true))
 		mt_backend()->purge(&outcome);
 	(void)mt_object_heap_purge(0, enter_purge, mt_purge_leave);
-	mt_allocation_event_purged();
+	mt_account_event_purged();
 	mt_lock_unlock(&lock);
 	stats->purge_ns += mt_os_now_ns() - began;
 	cleanup->purge_cpu_ns += mt_sat_sub(mt_os_thread_cpu_ns(), began_cpu);

@@ -196,7 +196,7 @@ static void compose(const struct mt_black_box_sample *now, uint64_t rate)
 	if (!*head->command)
 		read_command(head);
 	read_processes(file);
-	mt_growth_sites_read(file);
+	mt_black_box_sites_read(file);
 	mt_components_publish(true);
 	mt_publish_copy(&file->stats);
 }
@@ -207,7 +207,7 @@ static void write_file(const struct mt_black_box_sample *now, uint64_t rate)
 
 	compose(now, rate);
 	mt_assert(now->limit_bytes > 0);
-	(void)mt_last_file_write(file);
+	(void)mt_publish_last_write(file);
 	is_critical = now->is_critical;
 	written_ns = now->now_ns;
 	compose_ns = mt_os_now_ns() - start_ns;
@@ -228,14 +228,14 @@ static void watch(const struct mt_black_box_sample *now)
 		file = area;
 	}
 	is_watching = true;
-	mt_growth_sites_start(step > MT_MIB ? step : MT_MIB);
+	mt_black_box_sites_start(step > MT_MIB ? step : MT_MIB);
 }
 
 void mt_black_box_stop(void)
 {
 	is_watching = false;
-	mt_growth_sites_stop();
-	mt_last_file_remove();
+	mt_black_box_sites_stop();
+	mt_publish_last_remove();
 	written_ns = began_ns = before_ns = 0;
 }
 
@@ -260,17 +260,17 @@ void mt_black_box_note(const struct mt_black_box_sample *now)
 	if (!is_watching &&
 	    (now->used_bytes > now->limit_bytes / WATCH_SHARE ||
 	     meets_limit_within(now, rate, WATCH_NS)) &&
-	    mt_last_file_is_wanted())
+	    mt_publish_last_is_wanted())
 		watch(now);
 	if (!is_watching)
 		return;
-	mt_growth_sites_settle();
+	mt_black_box_sites_settle();
 	if (is_due(now, rate)) {
 		if (!written_ns || now->now_ns - written_ns >= AGAIN_NS ||
 		    (now->is_critical && !is_critical))
 			write_file(now, rate);
 	} else if (written_ns && now->now_ns - written_ns >= AGAIN_NS) {
-		mt_last_file_remove();
+		mt_publish_last_remove();
 		written_ns = 0;
 	}
 }
@@ -290,8 +290,8 @@ void mt_black_box_fork_child(void)
 	file = NULL;
 	is_watching = false;
 	began_ns = before_ns = written_ns = compose_ns = writes_count = 0;
-	mt_growth_sites_fork_child();
-	mt_last_file_fork_child();
+	mt_black_box_sites_fork_child();
+	mt_publish_last_fork_child();
 }
 
 /* ---- growth sites ---- */
@@ -359,7 +359,7 @@ static int64_t heap_bytes(void)
 
 /* ---- the program's threads ---- */
 
-bool mt_growth_sites_count(uint64_t allocated_bytes)
+bool mt_black_box_sites_count(uint64_t allocated_bytes)
 {
 	int64_t bytes = (int64_t)allocated_bytes;
 
@@ -451,13 +451,13 @@ static void compare(void *unused)
 	add(&here, (uint64_t)grown);
 }
 
-MT_COLD void mt_growth_sites_note(void)
+MT_COLD void mt_black_box_sites_note(void)
 {
 	int kept = errno;
 
 	if (is_set(&is_on) && !mt_thread_is_ours() && !mt_loader_is_inside() &&
 	    !mt_raw_clone_is_child() && enter()) {
-		mt_own_stack_call(compare, NULL); /* the program's may be small */
+		mt_os_own_stack_call(compare, NULL); /* the program's may be small */
 		leave();
 	}
 	errno = kept;
@@ -465,7 +465,7 @@ MT_COLD void mt_growth_sites_note(void)
 
 /* ---- worker thread ---- */
 
-void mt_growth_sites_start(uint64_t step_bytes)
+void mt_black_box_sites_start(uint64_t step_bytes)
 {
 	if (is_set(&is_on))
 		return;
@@ -478,8 +478,8 @@ void mt_growth_sites_start(uint64_t step_bytes)
 	mt_store_relaxed(&countdown_bytes, (int64_t)step_bytes);
 	/* dlsym would wait for a constructor. */
 	for (size_t i = 0; i < NEW_COUNT && !mt_loader_is_forked(); i++)
-		new_functions[i] = (uintptr_t)mt_symbol_beside(new_names[0], new_names[i]);
-	mt_allocation_event_note_callers(true);
+		new_functions[i] = (uintptr_t)mt_loader_symbol_beside(new_names[0], new_names[i]);
+	mt_account_event_note_callers(true);
 	mt_store_relaxed(&is_on, true);
 }
 
@@ -491,18 +491,18 @@ static void forget(void)
 	high_bytes = 0;
 }
 
-void mt_growth_sites_stop(void)
+void mt_black_box_sites_stop(void)
 {
 	if (!mt_exchange_relaxed(&is_on, false))
 		return;
-	mt_allocation_event_note_callers(false);
+	mt_account_event_note_callers(false);
 	if (!enter_patiently())
 		return;
 	forget();
 	leave();
 }
 
-void mt_growth_sites_settle(void)
+void mt_black_box_sites_settle(void)
 {
 	int64_t now;
 
@@ -601,7 +601,7 @@ static const struct site *next_site(const struct site *last)
 	return best;
 }
 
-void mt_growth_sites_read(struct mt_last_file *out)
+void mt_black_box_sites_read(struct mt_last_file *out)
 {
 	const struct site *site = NULL;
 
@@ -616,10 +616,10 @@ void mt_growth_sites_read(struct mt_last_file *out)
 	leave();
 }
 
-void mt_growth_sites_fork_child(void)
+void mt_black_box_sites_fork_child(void)
 {
 	mt_store_relaxed(&is_on, false);
-	mt_allocation_event_note_callers(false);
+	mt_account_event_note_callers(false);
 	forget();
 	mt_store_relaxed(&is_busy, false);
 }

@@ -126,8 +126,8 @@ static void read_sample(struct sample *out, bool exact_figures)
 	read_memory(out, exact_figures, &cgroup);
 	if (cgroup.is_without_given)
 		tell_of_missing_group(cfg->cgroup);
-	mt_psi_read("", mt_cgroup_directory(), mt_launch_env()->pressure_watch, &psi);
-	mt_cpu_load_read("", now, &load);
+	mt_cgroup_psi_read("", mt_cgroup_directory(), mt_config_launch_env()->pressure_watch, &psi);
+	mt_cgroup_load_read("", now, &load);
 	out->input = (struct mt_pressure_sample){
 		.now_ns = now,
 		.used_bytes = cgroup.used_bytes,
@@ -249,7 +249,7 @@ static void run_cleanup(const struct mt_pressure_plan *plan,
 	outcome.returned_bytes = mt_sat_sub(cleanup.anon_before_bytes, cleanup.anon_after_bytes);
 	outcome.gpu_returned_bytes = mt_sat_sub(cleanup.gpu_before_bytes, cleanup.gpu_after_bytes);
 	if (mt_pressure_note_cleanup(&pressure, plan, &outcome, cfg))
-		mt_rss_limit_report(mt_pressure_own_limit(cfg));
+		mt_pressure_rss_limit_report(mt_pressure_own_limit(cfg));
 }
 
 static bool is_due(uint64_t now_ns)
@@ -267,7 +267,7 @@ static void limit_growth(const struct sample *sample, bool purged)
 {
 	const struct mt_pressure_sample *now = &sample->input;
 	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(mt_config());
-	bool may_collect = mt_launch_env()->world_size <= 1;
+	bool may_collect = mt_config_launch_env()->world_size <= 1;
 	struct mt_headroom_sample growth = {
 		.now_ns = now->now_ns,
 		.used_bytes = now->used_bytes,
@@ -292,7 +292,7 @@ static void limit_growth(const struct sample *sample, bool purged)
 static void prepare_collection(void)
 {
 	if (pressure.level && mt_interpreter_is_running())
-		(void)mt_shared_pages_are_few();
+		(void)mt_rss_shared_are_few();
 	mt_black_box_prepare();
 	mt_interpreter_expedite();
 }
@@ -322,7 +322,7 @@ static void sample_and_act(bool sample_requested)
 
 	mt_assert(mt_thread_is_ours());
 	read_sample(&sample, sample_requested);
-	plan = mt_pressure_decide(&pressure, &sample.input, mt_config(), mt_launch_env());
+	plan = mt_pressure_decide(&pressure, &sample.input, mt_config(), mt_config_launch_env());
 	limit_growth(&sample, purged);
 	fill(&sample);
 	count_levels(before, &plan);
@@ -364,21 +364,21 @@ static void fork_child(void)
 	mt_black_box_fork_child();
 	devices_ns = 0;
 	mt_cgroup_of(0);
-	mt_psi_fork_child();
-	mt_cpu_load_fork_child();
+	mt_cgroup_psi_fork_child();
+	mt_cgroup_load_fork_child();
 }
 
 static bool note_growth(uint64_t fresh_bytes)
 {
 	bool reclaim_is_due = mt_reclaim_count(fresh_bytes);
 
-	return mt_growth_sites_count(fresh_bytes) || reclaim_is_due;
+	return mt_black_box_sites_count(fresh_bytes) || reclaim_is_due;
 }
 
 /* The site first: its thread may wait in the reclaim, and the kernel kill it there. */
 static void run_growth(uint64_t fresh_bytes)
 {
-	mt_growth_sites_note();
+	mt_black_box_sites_note();
 	mt_reclaim_run(fresh_bytes);
 }
 
@@ -398,7 +398,7 @@ static void serve(bool on)
 	};
 
 	if (on)
-		mt_allocation_event_listen(&listener);
+		mt_account_event_listen(&listener);
 }
 
 const struct mt_component mt_pressure_component = {
@@ -478,8 +478,8 @@ static const char *choose_advice(const struct mt_stats_limit_report *limit_repor
 	return largest->advice;
 }
 
-void mt_rss_limit_attribute(struct mt_stats_limit_report *limit_report,
-			    const struct mt_stats_snapshot *figures, bool resident_known)
+void mt_pressure_rss_limit_attribute(struct mt_stats_limit_report *limit_report,
+				     const struct mt_stats_snapshot *figures, bool resident_known)
 {
 	fill_shares(limit_report, figures, resident_known);
 	(void)mt_format(limit_report->advice, sizeof(limit_report->advice), "%s",
@@ -515,7 +515,7 @@ static void print(const struct mt_stats_limit_report *limit_report)
 	mt_log(MT_LOG_WARN, "rss-limit: what to do: %s", limit_report->advice);
 }
 
-void mt_rss_limit_report(uint64_t limit_bytes)
+void mt_pressure_rss_limit_report(uint64_t limit_bytes)
 {
 	struct mt_stats_limit_report limit_report = {.time_ns = mt_os_realtime_ns(),
 						     .limit_bytes = limit_bytes};
@@ -531,7 +531,7 @@ void mt_rss_limit_report(uint64_t limit_bytes)
 	limit_report.swap_bytes = full.swap_bytes;
 	limit_report.threads_count = mt_os_own_procstat_number(THREADS_FIELD);
 	figures = mt_publish_lock();
-	mt_rss_limit_attribute(&limit_report, figures, figures->heap_resident_bytes != 0);
+	mt_pressure_rss_limit_attribute(&limit_report, figures, figures->heap_resident_bytes != 0);
 	mt_publish_unlock();
 	print(&limit_report);
 	mt_publish_add_limit_report(&limit_report);

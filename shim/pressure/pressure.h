@@ -11,11 +11,11 @@
 /* Fills the heap's shares, the other anonymous memory, and the advice. limit_report: rss, anon,
  * file, shmem and swap bytes are set. resident_known: the allocator tells how much of the heap is
  * resident; else free memory that cannot be returned counts as other anonymous memory. Pure. */
-void mt_rss_limit_attribute(struct mt_stats_limit_report *limit_report,
-			    const struct mt_stats_snapshot *figures, bool resident_known);
+void mt_pressure_rss_limit_attribute(struct mt_stats_limit_report *limit_report,
+				     const struct mt_stats_snapshot *figures, bool resident_known);
 
 /* Reads the process, logs and publishes the report. Call it right after a cleanup. Only the worker
  * thread may call. Takes the publish lock. */
-void mt_rss_limit_report(uint64_t limit_bytes);
+void mt_pressure_rss_limit_report(uint64_t limit_bytes);
 
 #endif

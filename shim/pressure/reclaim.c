@@ -33,7 +33,7 @@ static _Atomic uint32_t samples_count; /* futex */
 /* samples_count + 1 at a wait that timed out; no ordering */
 static _Atomic uint32_t timed_out_sample;
 
-void mt_unsampled_add(int64_t live_bytes, int64_t step_bytes)
+void mt_reclaim_unsampled_add(int64_t live_bytes, int64_t step_bytes)
 {
 	int64_t base = mt_load_relaxed(&base_bytes);
 
@@ -46,19 +46,19 @@ void mt_unsampled_add(int64_t live_bytes, int64_t step_bytes)
 	mt_store_relaxed(&base_bytes, live_bytes);
 }
 
-int64_t mt_unsampled_bytes(void)
+int64_t mt_reclaim_unsampled_bytes(void)
 {
 	return mt_load_relaxed(&growth_bytes);
 }
 
-void mt_unsampled_reset(int64_t live_bytes)
+void mt_reclaim_unsampled_reset(int64_t live_bytes)
 {
 	mt_store_relaxed(&growth_bytes, 0);
 	mt_store_relaxed(&growth_next_bytes, 0);
 	mt_store_relaxed(&base_bytes, live_bytes);
 }
 
-bool mt_unsampled_await_sample(void (*wake)(void), uint64_t timeout_ns)
+bool mt_reclaim_unsampled_await_sample(void (*wake)(void), uint64_t timeout_ns)
 {
 	uint32_t samples = mt_load_acquire(&samples_count);
 
@@ -72,12 +72,12 @@ bool mt_unsampled_await_sample(void (*wake)(void), uint64_t timeout_ns)
 	return false;
 }
 
-void mt_unsampled_begin_sample(void)
+void mt_reclaim_unsampled_begin_sample(void)
 {
 	mt_store_relaxed(&growth_next_bytes, 0);
 }
 
-void mt_unsampled_end_sample(void)
+void mt_reclaim_unsampled_end_sample(void)
 {
 	mt_store_relaxed(&growth_bytes, mt_load_relaxed(&growth_next_bytes));
 	atomic_fetch_add_explicit(&samples_count, 1, memory_order_release);
@@ -160,8 +160,8 @@ static void update_outside(struct mt_headroom *headroom, const struct mt_headroo
 	headroom->used_bytes = now->used_bytes;
 }
 
-void mt_headroom_update(struct mt_headroom *headroom, const struct mt_headroom_sample *now,
-			struct mt_ceiling *out)
+void mt_reclaim_headroom_update(struct mt_headroom *headroom, const struct mt_headroom_sample *now,
+				struct mt_ceiling *out)
 {
 	int64_t outside;
 
@@ -183,8 +183,8 @@ void mt_headroom_update(struct mt_headroom *headroom, const struct mt_headroom_s
 	};
 }
 
-struct mt_reclaimable mt_ceiling_reclaimable(const struct mt_ceiling *ceiling,
-					     const struct mt_heap_size *heap)
+struct mt_reclaimable mt_reclaim_ceiling_reclaimable(const struct mt_ceiling *ceiling,
+						     const struct mt_heap_size *heap)
 {
 	/* The caller may have freed memory before it allocated: the used bytes of the sample still
 	 * include it. */
@@ -203,8 +203,8 @@ struct mt_reclaimable mt_ceiling_reclaimable(const struct mt_ceiling *ceiling,
 	return left;
 }
 
-bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left,
-			  uint64_t now_ns)
+bool mt_reclaim_ceiling_is_passed(const struct mt_ceiling *ceiling,
+				  const struct mt_reclaimable *left, uint64_t now_ns)
 {
 	if (now_ns < ceiling->pause_until_ns &&
 	    left->free_bytes < ceiling->limit_bytes / LARGE_SHARE)
@@ -337,7 +337,8 @@ static int64_t safe_bytes(const struct mt_ceiling *ceiling, const struct mt_recl
 
 	if (ceiling->exact)
 		return INT64_MAX;
-	return mt_max_i64(most, ceiling->limit_bytes / MIN_SAFE_SHARE) - mt_unsampled_bytes();
+	return mt_max_i64(most, ceiling->limit_bytes / MIN_SAFE_SHARE) -
+	       mt_reclaim_unsampled_bytes();
 }
 
 /* The heap grows by no more than is allocated. Half of it, since blocks are smaller than the pages
@@ -372,7 +373,7 @@ static void note_run(const struct mt_ceiling *ceiling, const struct mt_reclaimab
 		lower.outside_bytes = ceiling->floor_bytes;
 		lower.used_bytes = left->live_bytes;
 		write_ceiling(&lower);
-		mt_unsampled_reset(left->live_bytes - ceiling->floor_bytes);
+		mt_reclaim_unsampled_reset(left->live_bytes - ceiling->floor_bytes);
 	}
 	mt_add_relaxed(&runs_count, 1);
 	mt_add_relaxed(&runs_ns, mt_os_now_ns() - began_ns);
@@ -455,7 +456,7 @@ static bool is_limit_known(void)
 	if (read_ceiling().limit_bytes)
 		return true;
 	mt_store_relaxed(&countdown_bytes, INITIAL_BYTES);
-	return may_wait() && mt_unsampled_await_sample(request_sample, RECLAIM_WAIT_NS) &&
+	return may_wait() && mt_reclaim_unsampled_await_sample(request_sample, RECLAIM_WAIT_NS) &&
 	       read_ceiling().limit_bytes;
 }
 
@@ -463,8 +464,8 @@ static bool is_limit_known(void)
 static void note_live(const struct mt_heap_size *heap, int64_t step_bytes)
 {
 	if (heap->fresh_bytes >= 2 * step_bytes)
-		mt_unsampled_add(heap->held_bytes - heap->fresh_bytes, step_bytes);
-	mt_unsampled_add(heap->held_bytes, step_bytes);
+		mt_reclaim_unsampled_add(heap->held_bytes - heap->fresh_bytes, step_bytes);
+	mt_reclaim_unsampled_add(heap->held_bytes, step_bytes);
 }
 
 /* Reads the heap. Its pages may be known only since the sample: they are compared only with a
@@ -480,7 +481,7 @@ static bool read_reclaimable(uint64_t fresh_bytes, struct mt_ceiling *ceiling,
 	heap.fresh_bytes = (int64_t)fresh_bytes;
 	if (!heap.exact)
 		note_live(&heap, ceiling->limit_bytes / TURNOVER_SHARE);
-	*out = mt_ceiling_reclaimable(ceiling, &heap);
+	*out = mt_reclaim_ceiling_reclaimable(ceiling, &heap);
 	return true;
 }
 
@@ -496,7 +497,7 @@ static void compare(uint64_t fresh_bytes)
 		return;
 	/* Twice: a sample that is under way may have measured before. */
 	for (int i = 0; i < 2 && safe_bytes(&ceiling, &left) <= 0 && may_wait() &&
-			mt_unsampled_await_sample(request_sample, RECLAIM_WAIT_NS);
+			mt_reclaim_unsampled_await_sample(request_sample, RECLAIM_WAIT_NS);
 	     i++)
 		if (!read_reclaimable(fresh_bytes, &ceiling, &left))
 			return;
@@ -505,7 +506,7 @@ static void compare(uint64_t fresh_bytes)
 		collect_garbage(&ceiling, &left, now);
 	/* Half of the allowed bytes may stay, else the thread would be here again with the next
 	 * MB. */
-	if (mt_ceiling_is_passed(&ceiling, &left, now))
+	if (mt_reclaim_ceiling_is_passed(&ceiling, &left, now))
 		reclaim(&ceiling, &left, (uint64_t)left.allowed_bytes / 2, wait_ns(fresh_bytes));
 	else if (left.live_bytes + left.free_bytes >= ceiling.sample_at_bytes &&
 		 now - ceiling.sample_ns >= SAMPLE_PAUSE_NS)
@@ -582,7 +583,7 @@ bool mt_reclaim_begin_sample(void)
 {
 	mt_assert(mt_thread_is_ours());
 	mt_store_relaxed(&sample_requested, false);
-	mt_unsampled_begin_sample();
+	mt_reclaim_unsampled_begin_sample();
 	return mt_exchange_relaxed(&memory_was_returned, false);
 }
 
@@ -591,11 +592,11 @@ void mt_reclaim_set_ceiling(const struct mt_headroom_sample *sample)
 	struct mt_ceiling ceiling;
 
 	mt_assert(sample->limit_bytes);
-	mt_headroom_update(&headroom, sample, &ceiling);
+	mt_reclaim_headroom_update(&headroom, sample, &ceiling);
 	write_ceiling(&ceiling);
 	mt_store_relaxed(&has_ceiling, true);
 	mt_store_relaxed(&countdown_bytes, STEP_BYTES);
-	mt_unsampled_end_sample();
+	mt_reclaim_unsampled_end_sample();
 }
 
 void mt_reclaim_run_on_worker(void)
@@ -612,7 +613,7 @@ void mt_reclaim_disable(void)
 {
 	mt_store_relaxed(&has_ceiling, false);
 	mt_store_relaxed(&sample_requested, false);
-	mt_unsampled_end_sample();
+	mt_reclaim_unsampled_end_sample();
 	headroom = (struct mt_headroom){0};
 }
 

@@ -23,21 +23,21 @@
  * call, unless a comment names the worker thread. Takes no lock. */
 
 /* Adds the rise of live bytes since the last call. step_bytes: smaller falls are ignored. */
-void mt_unsampled_add(int64_t live_bytes, int64_t step_bytes);
+void mt_reclaim_unsampled_add(int64_t live_bytes, int64_t step_bytes);
 
 /* Returns the growth since the last sample began. */
-int64_t mt_unsampled_bytes(void);
+int64_t mt_reclaim_unsampled_bytes(void);
 
 /* Resets the growth, after free memory was returned. */
-void mt_unsampled_reset(int64_t live_bytes);
+void mt_reclaim_unsampled_reset(int64_t live_bytes);
 
 /* Calls wake, then waits up to timeout_ns for the worker's next sample. Returns whether it came.
  * After a wait without result no thread waits again before that sample: the worker may be busy. */
-bool mt_unsampled_await_sample(void (*wake)(void), uint64_t timeout_ns);
+bool mt_reclaim_unsampled_await_sample(void (*wake)(void), uint64_t timeout_ns);
 
 /* Called when a sample begins and ends. Worker thread. */
-void mt_unsampled_begin_sample(void);
-void mt_unsampled_end_sample(void);
+void mt_reclaim_unsampled_begin_sample(void);
+void mt_reclaim_unsampled_end_sample(void);
 
 /* ---- headroom ---- */
 
@@ -113,16 +113,16 @@ struct mt_reclaimable {
 };
 
 /* Adds a sample and sets *out for the threads. */
-void mt_headroom_update(struct mt_headroom *headroom, const struct mt_headroom_sample *now,
-			struct mt_ceiling *out);
+void mt_reclaim_headroom_update(struct mt_headroom *headroom, const struct mt_headroom_sample *now,
+				struct mt_ceiling *out);
 
 /* Returns what a purge could return now. heap: as read now. */
-struct mt_reclaimable mt_ceiling_reclaimable(const struct mt_ceiling *ceiling,
-					     const struct mt_heap_size *heap);
+struct mt_reclaimable mt_reclaim_ceiling_reclaimable(const struct mt_ceiling *ceiling,
+						     const struct mt_heap_size *heap);
 
 /* Returns whether free memory must be returned now. now_ns: CLOCK_MONOTONIC. */
-bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left,
-			  uint64_t now_ns);
+bool mt_reclaim_ceiling_is_passed(const struct mt_ceiling *ceiling,
+				  const struct mt_reclaimable *left, uint64_t now_ns);
 
 /* ---- direct reclaim: any thread, at the end of a malloc or free call ---- */
 

@@ -467,8 +467,8 @@ static uint64_t unexplained_bytes(const struct mt_snapshot *now, uint64_t dirty_
 	return mt_sat_sub(mt_sat_sub(now->anon_bytes, now->live_bytes), dirty_bytes) + 1;
 }
 
-bool mt_refill_is_suspected(struct mt_refill *refill, const struct mt_snapshot *now,
-			    uint64_t dirty_bytes, uint64_t threshold_bytes)
+bool mt_policy_refill_is_suspected(struct mt_refill *refill, const struct mt_snapshot *now,
+				   uint64_t dirty_bytes, uint64_t threshold_bytes)
 {
 	uint64_t bytes = unexplained_bytes(now, dirty_bytes);
 
@@ -479,14 +479,15 @@ bool mt_refill_is_suspected(struct mt_refill *refill, const struct mt_snapshot *
 	       bytes - refill->floor_bytes >= threshold_bytes;
 }
 
-void mt_refill_note_purge(struct mt_refill *refill, const struct mt_snapshot *after)
+void mt_policy_refill_note_purge(struct mt_refill *refill, const struct mt_snapshot *after)
 {
 	refill->floor_bytes = unexplained_bytes(after, after->dirty_known ? after->dirty_bytes : 0);
 	if (!refill->wait_ns)
-		mt_refill_note_look(refill, after, true);
+		mt_policy_refill_note_look(refill, after, true);
 }
 
-void mt_refill_note_look(struct mt_refill *refill, const struct mt_snapshot *after, bool helped)
+void mt_policy_refill_note_look(struct mt_refill *refill, const struct mt_snapshot *after,
+				bool helped)
 {
 	refill->wait_ns = helped ? FIRST_WAIT_NS : mt_min_u64(2 * refill->wait_ns, LONGEST_WAIT_NS);
 	refill->not_before_ns = after->now_ns + refill->wait_ns;

@@ -145,14 +145,15 @@ struct mt_refill {
 
 /* Returns whether resident bytes that are neither live nor dirty have risen by more than the
  * threshold since the last purge. dirty_bytes: as last measured. */
-bool mt_refill_is_suspected(struct mt_refill *refill, const struct mt_snapshot *now,
-			    uint64_t dirty_bytes, uint64_t threshold_bytes);
+bool mt_policy_refill_is_suspected(struct mt_refill *refill, const struct mt_snapshot *now,
+				   uint64_t dirty_bytes, uint64_t threshold_bytes);
 
 /* Notes any purge: memory is compared with this moment. */
-void mt_refill_note_purge(struct mt_refill *refill, const struct mt_snapshot *after);
+void mt_policy_refill_note_purge(struct mt_refill *refill, const struct mt_snapshot *after);
 
 /* Notes a look, and whether it helped: a purge returned much. Looks that do not help come seldom,
  * up to once an hour. */
-void mt_refill_note_look(struct mt_refill *refill, const struct mt_snapshot *after, bool helped);
+void mt_policy_refill_note_look(struct mt_refill *refill, const struct mt_snapshot *after,
+				bool helped);
 
 #endif

@@ -56,13 +56,13 @@ bool mt_rounds_are_missing(const struct mt_config *cfg, uint64_t count, uint64_t
 static const uint64_t steps[] = {1, 2, 5};
 #define LAST_STEP (sizeof(steps) / sizeof(steps[0]) - 1)
 
-void mt_adaptive_rounds_start(struct mt_adaptive_rounds *adaptive)
+void mt_rounds_auto_start(struct mt_adaptive_rounds *adaptive)
 {
 	memset(adaptive, 0, sizeof(*adaptive));
 	adaptive->window = FIRST_WINDOW;
 }
 
-uint64_t mt_adaptive_rounds_step(const struct mt_adaptive_rounds *adaptive)
+uint64_t mt_rounds_auto_step(const struct mt_adaptive_rounds *adaptive)
 {
 	return steps[adaptive->step_index];
 }
@@ -108,7 +108,7 @@ static void raise_step(struct mt_adaptive_rounds *adaptive)
 	set_step(adaptive, adaptive->step_index + 1);
 }
 
-void mt_adaptive_rounds_add(struct mt_adaptive_rounds *adaptive, uint64_t bytes, bool pressure)
+void mt_rounds_auto_add(struct mt_adaptive_rounds *adaptive, uint64_t bytes, bool pressure)
 {
 	adaptive->ends[adaptive->count++ % MT_ADAPTIVE_ROUNDS_LONGEST] = bytes;
 	if (pressure) {
@@ -173,11 +173,11 @@ static void note_adaptive(uint64_t (*in_use_bytes)(void))
 	adaptive_ns = now;
 	bytes = in_use_bytes();
 	figures = mt_publish_lock();
-	mt_adaptive_rounds_add(&adaptive, bytes, figures->pressure_level > 0);
+	mt_rounds_auto_add(&adaptive, bytes, figures->pressure_level > 0);
 	mt_publish_unlock();
 	mt_log(MT_LOG_DEBUG, "round end: %llu kB in use, a light cleanup every %llu rounds",
 	       (unsigned long long)(bytes / 1024),
-	       (unsigned long long)mt_adaptive_rounds_step(&adaptive));
+	       (unsigned long long)mt_rounds_auto_step(&adaptive));
 }
 
 /* Returns the rounds between two light cleanups, 0: never; as set, or as MT_GC_ROUNDS=auto
@@ -188,12 +188,12 @@ static uint64_t gc_step(const struct mt_config *cfg, bool rounds_ended,
 	bool is_adaptive = cfg->gc_rounds == MT_COUNT_AUTO;
 
 	if (!is_adaptive || !adaptive.window)
-		mt_adaptive_rounds_start(&adaptive);
+		mt_rounds_auto_start(&adaptive);
 	if (is_adaptive && rounds_ended)
 		note_adaptive(in_use_bytes);
-	mt_publish_lock()->gc_rounds_step = is_adaptive ? mt_adaptive_rounds_step(&adaptive) : 0;
+	mt_publish_lock()->gc_rounds_step = is_adaptive ? mt_rounds_auto_step(&adaptive) : 0;
 	mt_publish_unlock();
-	return is_adaptive ? mt_adaptive_rounds_step(&adaptive) : cfg->gc_rounds;
+	return is_adaptive ? mt_rounds_auto_step(&adaptive) : cfg->gc_rounds;
 }
 
 /* Publishes every due round, up to DUE_MAX; rounds that end together are merged into the last.
@@ -273,6 +273,6 @@ void mt_rounds_fork_child(void)
 	mt_store_relaxed(&ended, 0);
 	rounds_handled = 0;
 	timer_ns = 0;
-	mt_adaptive_rounds_start(&adaptive);
+	mt_rounds_auto_start(&adaptive);
 	adaptive_ns = 0;
 }

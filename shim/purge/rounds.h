@@ -52,14 +52,14 @@ struct mt_adaptive_rounds {
 };
 
 /* Sets the first step. */
-void mt_adaptive_rounds_start(struct mt_adaptive_rounds *adaptive);
+void mt_rounds_auto_start(struct mt_adaptive_rounds *adaptive);
 
 /* Adds a round end. bytes: in use, always measured before that round's cleanup. pressure: memory is
  * short. */
-void mt_adaptive_rounds_add(struct mt_adaptive_rounds *adaptive, uint64_t bytes, bool pressure);
+void mt_rounds_auto_add(struct mt_adaptive_rounds *adaptive, uint64_t bytes, bool pressure);
 
 /* Returns the rounds between two light cleanups: 1, 2 or 5. */
-uint64_t mt_adaptive_rounds_step(const struct mt_adaptive_rounds *adaptive);
+uint64_t mt_rounds_auto_step(const struct mt_adaptive_rounds *adaptive);
 
 /* ---- the end of a round ---- */
 

@@ -75,10 +75,10 @@ static bool heap_is_unchanged(const struct mt_last_sample *last, const struct mt
 	       freed_bytes(now) == last->freed_bytes && bound_bytes(now) == last->bound_bytes;
 }
 
-enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_last_sample *last,
-						      const struct mt_policy *policy,
-						      const struct mt_snapshot *now,
-						      const struct mt_config *cfg, bool is_counted)
+enum mt_sampling_interval mt_tick_interval_decide(const struct mt_last_sample *last,
+						  const struct mt_policy *policy,
+						  const struct mt_snapshot *now,
+						  const struct mt_config *cfg, bool is_counted)
 {
 	uint64_t threshold = mt_policy_threshold_bytes(now, cfg);
 	bool is_low = last->dirty_bytes < threshold &&
@@ -94,7 +94,7 @@ enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_last_sampl
 						 : MT_SAMPLING_INTERVAL_READ;
 }
 
-void mt_sampling_interval_note(struct mt_last_sample *last, const struct mt_snapshot *now)
+void mt_tick_interval_note(struct mt_last_sample *last, const struct mt_snapshot *now)
 {
 	last->at_ns = now->now_ns;
 	last->allocated_bytes = now->allocated_bytes;
@@ -127,7 +127,7 @@ static uint64_t first_anon_bytes(void)
 	return rss.anon_bytes;
 }
 
-void mt_heap_sample_start(void)
+void mt_tick_sample_start(void)
 {
 	memset(&last_figures, 0, sizeof(last_figures));
 	memset(&last, 0, sizeof(last));
@@ -163,7 +163,7 @@ static void read_chunks(struct mt_snapshot *now)
 		if (last_figures.free_bytes < kept_free_bytes)
 			kept_free_bytes = last_figures.free_bytes;
 		last_free_bytes = last_figures.free_bytes - kept_free_bytes;
-		mt_sampling_interval_note(&last, now);
+		mt_tick_interval_note(&last, now);
 	}
 	reused = mt_sat_sub(now->allocated_bytes, last.allocated_bytes);
 	now->dirty_bytes = mt_sat_sub(last_free_bytes, reused);
@@ -186,7 +186,7 @@ static bool read_figures(bool all)
 /* Asks the allocator. If it does not tell, the difference of resident and live bytes counts. If
  * live bytes are unknown too, the growth since the last purge counts. Leaves dirty bytes unknown if
  * no purge is possible. */
-void mt_heap_sample_read(struct mt_snapshot *now, bool all)
+void mt_tick_sample_read(struct mt_snapshot *now, bool all)
 {
 	const struct mt_backend *backend = mt_backend();
 	uint64_t began_ns;
@@ -208,14 +208,14 @@ void mt_heap_sample_read(struct mt_snapshot *now, bool all)
 		backend->figures_show_dirty
 			? last_figures.dirty_bytes
 			: mt_sat_sub(mt_sat_sub(now->anon_bytes, now->live_bytes), kept_bytes);
-	mt_sampling_interval_note(&last, now);
+	mt_tick_interval_note(&last, now);
 	last.dirty_bytes = now->dirty_bytes;
 }
 
-void mt_heap_sample_update(struct mt_snapshot *now, const struct mt_policy *policy)
+void mt_tick_sample_update(struct mt_snapshot *now, const struct mt_policy *policy)
 {
 	enum mt_counting counting = mt_backend()->counting;
-	enum mt_sampling_interval sampling = mt_sampling_interval_decide(
+	enum mt_sampling_interval sampling = mt_tick_interval_decide(
 		&last, policy, now, mt_config(), counting != MT_COUNTING_NONE);
 
 	/* for chunks a read is only arithmetic */
@@ -223,11 +223,11 @@ void mt_heap_sample_update(struct mt_snapshot *now, const struct mt_policy *poli
 		now->dirty_known = true;
 		now->dirty_bytes = last.dirty_bytes;
 	} else if (sampling != MT_SAMPLING_INTERVAL_SKIP) {
-		mt_heap_sample_read(now, false);
+		mt_tick_sample_read(now, false);
 	}
 }
 
-void mt_heap_sample_invalidate(void)
+void mt_tick_sample_invalidate(void)
 {
 	kept_bytes = UINT64_MAX;
 	kept_free_bytes = UINT64_MAX;
@@ -236,22 +236,22 @@ void mt_heap_sample_invalidate(void)
 	last.at_ns = 0;
 }
 
-void mt_heap_sample_note_trim(struct mt_snapshot *after)
+void mt_tick_sample_note_trim(struct mt_snapshot *after)
 {
-	mt_heap_sample_invalidate();
+	mt_tick_sample_invalidate();
 	if (mt_backend()->counting == MT_COUNTING_CHUNKS && mt_backend()->figures(&last_figures)) {
 		kept_free_bytes = last_figures.free_bytes;
-		mt_sampling_interval_note(&last, after);
+		mt_tick_interval_note(&last, after);
 	}
-	mt_heap_sample_read(after, true);
+	mt_tick_sample_read(after, true);
 }
 
-const struct mt_heap_figures *mt_heap_sample_figures(void)
+const struct mt_heap_figures *mt_tick_sample_figures(void)
 {
 	return &last_figures;
 }
 
-uint64_t mt_heap_sample_dirty_bytes(void)
+uint64_t mt_tick_sample_dirty_bytes(void)
 {
 	return last.dirty_bytes;
 }
@@ -349,7 +349,7 @@ static void purge_for_growth_here(uint64_t free_before)
 		return;
 	count_from(bytes, free_bytes);
 	mt_cleanup_add_program_bytes(mt_sat_sub(free_before, free_bytes));
-	mt_allocation_event_purged();
+	mt_account_event_purged();
 }
 
 static void leave_to_worker(void)
@@ -378,7 +378,7 @@ static MT_COLD void purge_for_growth(uint64_t free_bytes)
 	wait_for_worker();
 }
 
-void mt_growth_purge_note(void)
+void mt_tick_growth_note(void)
 {
 	uint64_t bytes, free_bytes;
 
@@ -388,7 +388,7 @@ void mt_growth_purge_note(void)
 		purge_for_growth(free_bytes);
 }
 
-void mt_growth_purge_tick(void)
+void mt_tick_growth_tick(void)
 {
 	uint64_t bytes, free_bytes;
 
@@ -401,13 +401,13 @@ void mt_growth_purge_tick(void)
 	mt_os_futex_wake(&is_left, INT_MAX, MT_FUTEX_PRIVATE);
 }
 
-void mt_growth_purge_set_cost(uint64_t ns)
+void mt_tick_growth_set_cost(uint64_t ns)
 {
 	mt_assert(mt_thread_is_ours());
 	mt_store_relaxed(&mib_cost_ns, mt_max_u64(ns, LEAST_MIB_COST_NS));
 }
 
-void mt_growth_purge_fork_child(void)
+void mt_tick_growth_fork_child(void)
 {
 	count_from(UINT64_MAX, 0);
 	mt_store_relaxed(&next_ns, 0);
@@ -461,7 +461,7 @@ void mt_tick_start(void)
 	started_ns = mt_os_now_ns();
 	status_read_ns = 0;
 	written_ns = 0;
-	mt_heap_sample_start();
+	mt_tick_sample_start();
 	refill = (struct mt_refill){0};
 	mt_policy_start(&policy, mt_os_page_bytes(), started_ns);
 	mt_publish_start(mt_config(), &identity);
@@ -495,7 +495,7 @@ static bool use_partial_sum(const struct mt_snapshot *now)
 
 	return is_counted && totals.threads_count > FEW_THREADS && since < IDLE_FULL_SUM_NS &&
 	       is_close(now->rss_bytes, last_full_sum.rss_bytes) &&
-	       mt_heap_sample_dirty_bytes() < mt_policy_threshold_bytes(now, mt_config()) &&
+	       mt_tick_sample_dirty_bytes() < mt_policy_threshold_bytes(now, mt_config()) &&
 	       mt_account_partial_sum(&totals) &&
 	       is_close(totals.live_bytes, last_full_sum.live_bytes) &&
 	       (since < FULL_SUM_NS || is_unchanged(now));
@@ -507,7 +507,7 @@ static void read_account(struct mt_snapshot *now, bool all)
 	is_full_sum = all || !use_partial_sum(now);
 	if (is_full_sum)
 		is_counted = mt_account_read(&totals);
-	now->live_bytes = is_counted ? totals.live_bytes : mt_heap_sample_figures()->live_bytes;
+	now->live_bytes = is_counted ? totals.live_bytes : mt_tick_sample_figures()->live_bytes;
 	now->allocated_bytes = is_counted ? totals.allocated_bytes : 0;
 	if (is_full_sum)
 		last_full_sum = *now;
@@ -545,7 +545,7 @@ static struct mt_snapshot read_all(void)
 	struct mt_snapshot now = read_sample(true);
 
 	read_usage(&now);
-	mt_heap_sample_read(&now, true);
+	mt_tick_sample_read(&now, true);
 	return now;
 }
 
@@ -571,7 +571,7 @@ static void fill_status(struct mt_stats_snapshot *to, const struct mt_rss_full *
 
 static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *now)
 {
-	const struct mt_heap_figures *heap = mt_heap_sample_figures();
+	const struct mt_heap_figures *heap = mt_tick_sample_figures();
 
 	/* of one reading, so that the difference is the file pages at that moment */
 	to->rss_bytes = now->rss_bytes;
@@ -595,7 +595,7 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 	if (!mt_backend()->live_unknown) {
 		to->heap_idle_bytes = policy.idle_bytes;
 		to->heap_dirty_bytes =
-			now->dirty_known ? now->dirty_bytes : mt_heap_sample_dirty_bytes();
+			now->dirty_known ? now->dirty_bytes : mt_tick_sample_dirty_bytes();
 	}
 	to->heap_active_bytes = heap->active_bytes;
 	to->heap_resident_bytes = heap->resident_bytes;
@@ -644,7 +644,7 @@ uint64_t mt_tick_in_use_bytes(void)
 {
 	struct mt_snapshot now = read_all();
 	uint64_t most = mt_sat_sub(now.anon_bytes, now.live_bytes);
-	uint64_t unused = mt_sat_sub(mt_heap_sample_figures()->resident_bytes, now.live_bytes);
+	uint64_t unused = mt_sat_sub(mt_tick_sample_figures()->resident_bytes, now.live_bytes);
 
 	unused = mt_max_u64(unused, now.dirty_bytes);
 	/* Pages that the allocator calls dirty or resident may never have been touched. */
@@ -668,10 +668,10 @@ static void note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged,
 
 	mt_assert(mt_thread_is_ours());
 	read_usage(&after);
-	mt_heap_sample_note_trim(&after);
-	mt_refill_note_purge(&refill, &after);
+	mt_tick_sample_note_trim(&after);
+	mt_policy_refill_note_purge(&refill, &after);
 	if (cleanup->reason == MT_REASON_HUGE_PAGES)
-		mt_refill_note_look(
+		mt_policy_refill_note_look(
 			&refill, &after,
 			mt_sat_sub(cleanup->anon_before_bytes, cleanup->anon_after_bytes) >=
 				mt_policy_threshold_bytes(&after, mt_config()));
@@ -717,16 +717,16 @@ static void note_cost(uint64_t cost_ns)
 static bool is_refilled(const struct mt_snapshot *now)
 {
 	uint64_t threshold = mt_policy_threshold_bytes(now, mt_config());
-	uint64_t dirty = now->dirty_known ? now->dirty_bytes : mt_heap_sample_dirty_bytes();
+	uint64_t dirty = now->dirty_known ? now->dirty_bytes : mt_tick_sample_dirty_bytes();
 	uint64_t huge = 0;
 
 	if (!mt_backend()->purge_again || !mt_config()->budget_pct || policy.balance_ns <= 0 ||
-	    !mt_refill_is_suspected(&refill, now, dirty, threshold))
+	    !mt_policy_refill_is_suspected(&refill, now, dirty, threshold))
 		return false;
 	if (mt_rss_read_huge(&huge) && huge >= threshold)
 		return true;
-	mt_refill_note_purge(&refill, now);
-	mt_refill_note_look(&refill, now, false);
+	mt_policy_refill_note_purge(&refill, now);
+	mt_policy_refill_note_look(&refill, now, false);
 	return false;
 }
 
@@ -738,7 +738,7 @@ static void note_program_cleanup(struct mt_snapshot *now)
 	if (!bytes)
 		return;
 	read_usage(now);
-	mt_heap_sample_invalidate();
+	mt_tick_sample_invalidate();
 	mt_policy_note_purge(&policy, now, bytes, 0, false);
 }
 
@@ -788,10 +788,10 @@ uint64_t mt_tick_run(bool grown)
 		policy.tick_ns = 0;
 	if (!now.usage_known && mt_policy_needs_usage(&policy, &now))
 		read_usage(&now);
-	mt_heap_sample_update(&now, &policy);
-	policy.quota_pct = mt_cpu_load_quota_pct("", now.now_ns);
+	mt_tick_sample_update(&now, &policy);
+	policy.quota_pct = mt_cgroup_load_quota_pct("", now.now_ns);
 	plan = mt_policy_decide(&policy, &now, mt_config());
-	mt_growth_purge_set_cost(mt_policy_mib_cost_ns(&policy));
+	mt_tick_growth_set_cost(mt_policy_mib_cost_ns(&policy));
 	if (plan.round && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)
 		(void)mt_rounds_end();
 	log_decision(&now, &plan);
@@ -803,6 +803,6 @@ uint64_t mt_tick_run(bool grown)
 		purge(plan.reason);
 	else if (is_refilled(&now))
 		purge(MT_REASON_HUGE_PAGES);
-	mt_sweep_at_tick(now.now_ns);
+	mt_files_sweep_at_tick(now.now_ns);
 	return mt_max_u64(plan.next_tick_ns, cost_ns * TICK_COST_SHARE);
 }

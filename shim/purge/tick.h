@@ -43,13 +43,13 @@ enum mt_sampling_interval {
 
 /* Decides for this tick. is_counted: the shim counts allocated and live bytes itself; else they are
  * as old as the last sample. */
-enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_last_sample *last,
-						      const struct mt_policy *policy,
-						      const struct mt_snapshot *now,
-						      const struct mt_config *cfg, bool is_counted);
+enum mt_sampling_interval mt_tick_interval_decide(const struct mt_last_sample *last,
+						  const struct mt_policy *policy,
+						  const struct mt_snapshot *now,
+						  const struct mt_config *cfg, bool is_counted);
 
 /* Stores a new sample. The caller sets dirty_bytes and cost_ns. */
-void mt_sampling_interval_note(struct mt_last_sample *last, const struct mt_snapshot *now);
+void mt_tick_interval_note(struct mt_last_sample *last, const struct mt_snapshot *now);
 
 /* ---- the sample of the heap ---- */
 
@@ -59,25 +59,25 @@ void mt_sampling_interval_note(struct mt_last_sample *last, const struct mt_snap
  * Takes no lock of the shim; the allocator may take its own. */
 
 /* Resets the results, when the worker thread starts. */
-void mt_heap_sample_start(void);
+void mt_tick_sample_start(void);
 
 /* Sets now->dirty_bytes and dirty_known if a measurement is due or the last one is still valid
  * (see below). Else leaves dirty_known false. */
-void mt_heap_sample_update(struct mt_snapshot *now, const struct mt_policy *policy);
+void mt_tick_sample_update(struct mt_snapshot *now, const struct mt_policy *policy);
 
 /* Measures now. all: read every figure of the allocator, whatever that costs. */
-void mt_heap_sample_read(struct mt_snapshot *now, bool all);
+void mt_tick_sample_read(struct mt_snapshot *now, bool all);
 
 /* Notes that a purge of this thread has gone through the whole heap, and measures again. after: the
  * process after the purge. */
-void mt_heap_sample_note_trim(struct mt_snapshot *after);
+void mt_tick_sample_note_trim(struct mt_snapshot *after);
 
 /* Discards the last results, after a purge by another thread. */
-void mt_heap_sample_invalidate(void);
+void mt_tick_sample_invalidate(void);
 
 /* Return the last results: all figures, and the dirty bytes. */
-const struct mt_heap_figures *mt_heap_sample_figures(void);
-uint64_t mt_heap_sample_dirty_bytes(void);
+const struct mt_heap_figures *mt_tick_sample_figures(void);
+uint64_t mt_tick_sample_dirty_bytes(void);
 
 /* ---- growth ---- */
 
@@ -90,16 +90,16 @@ uint64_t mt_heap_sample_dirty_bytes(void);
  * bytes that stayed free meanwhile. Then pauses until MT_BUDGET_PCT of the time covers the cost.
  * If more than 128 MB are free, the worker purges, and threads that grow wait up to 10 ms at each
  * call, 200 ms in all. */
-void mt_growth_purge_note(void);
+void mt_tick_growth_note(void);
 
 /* Purges if a thread has left that to the worker. Worker thread. */
-void mt_growth_purge_tick(void);
+void mt_tick_growth_tick(void);
 
 /* Sets the learned cost of purging 1 MiB and of its page faults, in ns. Worker thread. */
-void mt_growth_purge_set_cost(uint64_t ns);
+void mt_tick_growth_set_cost(uint64_t ns);
 
 /* In a forked child. */
-void mt_growth_purge_fork_child(void);
+void mt_tick_growth_fork_child(void);
 
 /* ---- the tick ---- */
 

@@ -14,7 +14,7 @@ static _Atomic bool is_found;                 /* release after them; readers acq
 
 static void *find(const char *name)
 {
-	return mt_symbol_beside("Py_IsInitialized", name);
+	return mt_loader_symbol_beside("Py_IsInitialized", name);
 }
 
 static void *either(const char *name, const char *other)

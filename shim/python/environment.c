@@ -38,7 +38,7 @@ static MT_COLD getenv_fn find_next(void)
 {
 	getenv_fn next;
 
-	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "getenv");
+	*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "getenv");
 	if (!next)
 		next = scan;
 	mt_store_relaxed(&next_getenv, next);
@@ -73,7 +73,7 @@ static bool has_hooks(void)
 {
 	const char *name = NULL;
 
-	if (mt_object_domains_are_taken())
+	if (mt_objects_domains_are_taken())
 		return false;
 	if (mt_cpython_find() && mt_cpython._PyMem_GetCurrentAllocatorName)
 		name = mt_cpython._PyMem_GetCurrentAllocatorName();
@@ -161,7 +161,7 @@ static const char *pymalloc_reason(const char *set)
 static const char *take_domains(void)
 {
 	return mt_config()->python_malloc == MT_PYTHON_MALLOC_MALLOC ? "MT_PYTHON_MALLOC=malloc"
-								     : mt_object_domains_take();
+								     : mt_objects_domains_take();
 }
 
 static MT_COLD char *reply_python_malloc(getenv_fn next)

@@ -257,12 +257,12 @@ static uint32_t find_line(uintptr_t table, int64_t line, size_t offset)
 /* Returns the address of a line, which is added if it is new and there is room. */
 static uintptr_t intern(struct table *table, const char *name, size_t bytes, uint32_t line)
 {
-	uint32_t offset = mt_name_table_add(&table->names, name, bytes), slot;
+	uint32_t offset = mt_tracing_name_add(&table->names, name, bytes), slot;
 	uint32_t count = mt_load_relaxed(&table->count);
 
 	if (offset == MT_NAME_TABLE_REST)
 		return (uintptr_t)&table->entries[0];
-	for (slot = mt_name_table_slot((uint64_t)offset << 32 | line, SLOT_BITS);
+	for (slot = mt_tracing_name_slot((uint64_t)offset << 32 | line, SLOT_BITS);
 	     table->slots[slot]; slot = (slot + 1) & ((1u << SLOT_BITS) - 1)) {
 		const struct entry *seen = &table->entries[table->slots[slot]];
 

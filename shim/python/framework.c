@@ -89,7 +89,7 @@ static int pending(void *unused)
 	/* A destructor that ran in the call may have forked: in the child the state is reset. */
 	if (atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE,
 						    memory_order_release, memory_order_relaxed)) {
-		mt_eval_breaker_call_done();
+		mt_python_breaker_call_done();
 		mt_control_notify(MT_CONTROL_GC);
 	}
 	return 0;
@@ -101,7 +101,7 @@ static void queue(enum call_kind kind)
 	call.kind = kind;
 	mt_store_release(&call.state, CALL_QUEUED);
 	if (mt_python_queue(pending, NULL))
-		(void)mt_eval_breaker_set(&call.state, CALL_QUEUED);
+		(void)mt_python_breaker_set(&call.state, CALL_QUEUED);
 	else
 		mt_store_release(&call.state, CALL_NONE);
 }
@@ -138,7 +138,7 @@ static void add_release(void)
 
 static bool decays(void)
 {
-	return mt_config()->framework_decay_ms && mt_launch_env()->world_size <= 1;
+	return mt_config()->framework_decay_ms && mt_config_launch_env()->world_size <= 1;
 }
 
 static void take_result(uint64_t now_ns)
@@ -180,7 +180,7 @@ uint64_t mt_framework_tick(uint64_t now_ns)
 		/* The call has not run: the main thread runs C code, or another thread has cleared
 		 * the eval breaker. */
 		if (state == CALL_QUEUED && mt_python_is_running())
-			(void)mt_eval_breaker_set(&call.state, CALL_QUEUED);
+			(void)mt_python_breaker_set(&call.state, CALL_QUEUED);
 		else if (state == CALL_NONE && !mt_devices_are_capturing())
 			queue(CALL_READ);
 	}
@@ -191,7 +191,8 @@ bool mt_framework_empty(void)
 {
 	uint32_t state = mt_load_acquire(&call.state);
 
-	if (state == CALL_NONE && mt_launch_env()->world_size <= 1 && mt_python_is_running()) {
+	if (state == CALL_NONE && mt_config_launch_env()->world_size <= 1 &&
+	    mt_python_is_running()) {
 		is_rescue_done = false;
 		queue(CALL_RESCUE);
 	}
@@ -207,7 +208,7 @@ enum mt_caches_state mt_framework_emptied(uint32_t *out_frameworks)
 		return MT_CACHES_EMPTIED;
 	}
 	if (mt_python_is_running())
-		main_thread = mt_eval_breaker_set(&call.state, CALL_QUEUED);
+		main_thread = mt_python_breaker_set(&call.state, CALL_QUEUED);
 	return main_thread == MT_MAIN_WAITS ? MT_CACHES_BLOCKED : MT_CACHES_QUEUED;
 }
 

@@ -107,7 +107,7 @@ static int pending(void *unused)
 	/* It was withdrawn; or this is a forked child, which inherits the queue. */
 	if (!atomic_compare_exchange_strong(&call.state, &queued, CALL_RUNS))
 		return 0;
-	mt_eval_breaker_call_done();
+	mt_python_breaker_call_done();
 	if (!mt_tracing_is_here()) { /* the next turn queues it again */
 		(void)atomic_compare_exchange_strong(&call.state, &runs, CALL_NONE);
 		return 0;
@@ -180,9 +180,9 @@ static void fill_head(struct mt_lines_head *head, enum mt_lines_outcome outcome)
 	memcpy(head->readings_ns, look.readings_ns, sizeof(head->readings_ns));
 	head->content_sum = MT_CHECKSUM_START;
 	if (outcome != MT_LINES_BEGUN)
-		mt_line_table_describe(head);
-	head->checksum =
-		mt_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_lines_head, checksum));
+		mt_tracing_table_describe(head);
+	head->checksum = mt_stats_checksum(MT_CHECKSUM_START, head,
+					   offsetof(struct mt_lines_head, checksum));
 }
 
 static bool write_content(int fd, enum mt_lines_outcome outcome)
@@ -192,9 +192,9 @@ static bool write_content(int fd, enum mt_lines_outcome outcome)
 	uint64_t offset = 0;
 
 	if (outcome == MT_LINES_DONE)
-		mt_line_table_pieces(pieces);
+		mt_tracing_table_pieces(pieces);
 	else if (outcome != MT_LINES_BEGUN)
-		mt_line_table_unmap();
+		mt_tracing_table_unmap();
 	fill_head(&head, outcome);
 	if (!mt_os_write_whole(fd, &head, sizeof(head), &offset))
 		return false;
@@ -233,7 +233,7 @@ static void finish(enum mt_lines_outcome outcome, uint64_t now_ns)
 	mt_assert(look.is_running);
 	if (!look.is_reported)
 		report(outcome, now_ns);
-	mt_line_table_unmap();
+	mt_tracing_table_unmap();
 	look.is_running = false;
 	mt_log(MT_LOG_INFO, "the look at Python's lines has ended after %llu ms, outcome %d",
 	       (unsigned long long)(mt_sat_sub(look.ended_ns, look.began_ns) / MT_NS_PER_MS),
@@ -343,7 +343,7 @@ static bool withdraw_or_idle(void)
 /* The call waits for the main thread. Returns when to look again. */
 static uint64_t wait_for_call(uint64_t now_ns)
 {
-	bool waits = mt_eval_breaker_set(&call.state, CALL_QUEUED) == MT_MAIN_WAITS;
+	bool waits = mt_python_breaker_set(&call.state, CALL_QUEUED) == MT_MAIN_WAITS;
 	bool is_late = now_ns - look.queued_ns >= START_TIMEOUT_NS;
 
 	if (!look.is_tracing && is_late) {
@@ -443,7 +443,7 @@ static enum mt_lines_outcome prepare(void)
 		outcome = mt_tracing_find();
 	if (outcome == MT_LINES_DONE && mt_tracing_has_subinterpreters())
 		outcome = MT_LINES_SUBINTERPRETERS;
-	if (outcome == MT_LINES_DONE && !mt_line_table_map())
+	if (outcome == MT_LINES_DONE && !mt_tracing_table_map())
 		outcome = MT_LINES_NO_MEMORY;
 	return outcome;
 }
@@ -494,7 +494,7 @@ enum mt_err mt_lines_request(const struct mt_request *request)
 void mt_lines_fork_child(void)
 {
 	mt_tracing_fork_child();
-	mt_line_table_fork_child();
+	mt_tracing_table_fork_child();
 	mt_store_relaxed(&call.state, CALL_NONE);
 	mt_store_relaxed(&call.entries, 0);
 	memset(&look, 0, sizeof(look));

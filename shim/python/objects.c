@@ -528,7 +528,7 @@ static bool has_api(void)
 	return mt_cpython_find() && mt_cpython.is_whole;
 }
 
-bool mt_object_domains_are_taken(void)
+bool mt_objects_domains_are_taken(void)
 {
 	struct mt_python_allocator now;
 
@@ -576,7 +576,7 @@ static void take(int domain)
 	mt_cpython.PyMem_SetAllocator(domain, &ours);
 }
 
-const char *mt_object_domains_take(void)
+const char *mt_objects_domains_take(void)
 {
 	static const struct mt_object_heap_ops ops = {
 		.read = mt_objects_read,
@@ -585,7 +585,7 @@ const char *mt_object_domains_take(void)
 	};
 	unsigned minor;
 
-	if (mt_object_domains_are_taken())
+	if (mt_objects_domains_are_taken())
 		return NULL;
 	if (!has_api())
 		return "PyMem_SetAllocator is not exported";

@@ -56,9 +56,9 @@ enum { MT_PYTHON_DOMAIN_RAW, MT_PYTHON_DOMAIN_MEM, MT_PYTHON_DOMAIN_OBJ };
 
 /* Puts the heap before both domains; the second call changes nothing. Returns NULL, or why the heap
  * cannot serve this Python: a text that stays. */
-const char *mt_object_domains_take(void);
+const char *mt_objects_domains_take(void);
 
 /* Returns whether the heap serves the domain OBJ. */
-bool mt_object_domains_are_taken(void);
+bool mt_objects_domains_are_taken(void);
 
 #endif

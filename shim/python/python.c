@@ -112,7 +112,7 @@ static enum mt_main_state read_main_state(void)
 
 /* A thread in a system call checks its pending calls when it takes the GIL again. Until then a set
  * eval breaker would slow down the other threads, so it stays clear. */
-enum mt_main_state mt_eval_breaker_set(const _Atomic uint32_t *queue, uint32_t queued)
+enum mt_main_state mt_python_breaker_set(const _Atomic uint32_t *queue, uint32_t queued)
 {
 	enum mt_main_state state = read_main_state();
 	size_t offset = breaker_offset();
@@ -128,7 +128,7 @@ enum mt_main_state mt_eval_breaker_set(const _Atomic uint32_t *queue, uint32_t q
 	return state;
 }
 
-void mt_eval_breaker_call_done(void)
+void mt_python_breaker_call_done(void)
 {
 	mt_lock_lock(&lock);
 	mt_lock_unlock(&lock);
@@ -195,16 +195,16 @@ static void read_figures(struct mt_python_outcome *out)
 static struct fork_state read_fork_state(void)
 {
 	/* read first: a fork after it makes the state out of date */
-	uint32_t forks = mt_shared_pages_forks();
+	uint32_t forks = mt_rss_shared_forks();
 
-	return (struct fork_state){.few_shared = mt_shared_pages_are_few(), .forks = forks};
+	return (struct fork_state){.few_shared = mt_rss_shared_are_few(), .forks = forks};
 }
 
 /* Returns MT_GC_DONE if a collection may run now. The program may have forked since the
  * request. */
 static enum mt_gc_state gc_state_now(const struct fork_state *view)
 {
-	if (!view->few_shared || view->forks != mt_shared_pages_forks())
+	if (!view->few_shared || view->forks != mt_rss_shared_forks())
 		return MT_GC_SHARED;
 	if (mt_cpython.PyGC_IsEnabled && !mt_cpython.PyGC_IsEnabled())
 		return MT_GC_DISABLED;
@@ -412,7 +412,7 @@ static int pending(void *unused)
 	(void)unused;
 	atomic_store(&call.is_in_queue, false);
 	run_call();
-	mt_eval_breaker_call_done();
+	mt_python_breaker_call_done();
 	gc_thread_let_enter();
 	return 0;
 }
@@ -518,7 +518,7 @@ static enum mt_gc_state wait_done(bool long_wait)
 
 		if (seen == CALL_DONE)
 			return MT_GC_DONE;
-		main_thread = mt_eval_breaker_set(&call.state, CALL_QUEUED);
+		main_thread = mt_python_breaker_set(&call.state, CALL_QUEUED);
 		if (main_thread != MT_MAIN_WAITS)
 			ran_ns = now;
 		is_taken = is_taken ||
@@ -622,7 +622,7 @@ void mt_python_collect(const struct mt_python_options *options, struct mt_python
 	if (retake_call()) {
 		empties_too = call.options.empty_frameworks;
 	} else if (!take_call()) {
-		out->state = delay(mt_eval_breaker_set(&call.state, CALL_QUEUED));
+		out->state = delay(mt_python_breaker_set(&call.state, CALL_QUEUED));
 		return;
 	}
 	out->state = MT_GC_LATE;
@@ -637,8 +637,8 @@ void mt_python_collect(const struct mt_python_options *options, struct mt_python
 
 bool mt_python_collect_soon(void (*flush_thread)(void))
 {
-	const struct fork_state view = {.forks = mt_shared_pages_forks(),
-					.few_shared = mt_shared_pages_are_known_few()};
+	const struct fork_state view = {.forks = mt_rss_shared_forks(),
+					.few_shared = mt_rss_shared_are_known_few()};
 
 	/* mt_python_is_running calls no loader here, since its table is filled. */
 	if (!view.few_shared || !mt_cpython_is_found() || !mt_python_is_running() || !take_call())
@@ -652,7 +652,7 @@ bool mt_python_collect_soon(void (*flush_thread)(void))
 void mt_python_expedite(void)
 {
 	if (mt_load_acquire(&call.state) == CALL_QUEUED && mt_python_is_running())
-		(void)mt_eval_breaker_set(&call.state, CALL_QUEUED);
+		(void)mt_python_breaker_set(&call.state, CALL_QUEUED);
 }
 
 bool mt_python_queue(int (*function)(void *), void *argument)

@@ -119,11 +119,11 @@ enum mt_main_state {
  * queued pending call keeps the interpreter alive meanwhile. queue: the state of the pending call;
  * call only between mt_python_is_running() and the end of that call. Returns the state of the main
  * thread. Any thread may call. Takes the lock python_wake; opens a file. */
-enum mt_main_state mt_eval_breaker_set(const _Atomic uint32_t *queue, uint32_t queued);
+enum mt_main_state mt_python_breaker_set(const _Atomic uint32_t *queue, uint32_t queued);
 
-/* Waits for a mt_eval_breaker_set that is under way: after it no thread writes to the interpreter
+/* Waits for a mt_python_breaker_set that is under way: after it no thread writes to the interpreter
  * for this call. The pending call itself calls it, on the main thread, once *queue is no longer
  * `queued`. Takes the lock python_wake. */
-void mt_eval_breaker_call_done(void);
+void mt_python_breaker_call_done(void);
 
 #endif

@@ -398,7 +398,7 @@ static uint32_t place_of_name(void *name)
 		if (!text) /* not UTF-8 */
 			mt_cpython_clear_error();
 		reader.names[slot].place =
-			mt_line_table_name(text ? text : "?", text ? (size_t)bytes : 1);
+			mt_tracing_table_name(text ? text : "?", text ? (size_t)bytes : 1);
 		reader.names[slot].name = name;
 	}
 	return reader.names[slot].place;
@@ -424,7 +424,7 @@ static uint32_t read_stack(void *stack)
 					 ? 0
 					 : (uint32_t)mt_cpython.PyLong_AsUnsignedLongLong(line);
 	}
-	return count > 0 ? mt_line_table_stack(frames, (uint32_t)count) : MT_LINE_TABLE_NONE;
+	return count > 0 ? mt_tracing_table_stack(frames, (uint32_t)count) : MT_LINE_TABLE_NONE;
 }
 
 static uint32_t index_of_stack(void *stack)
@@ -444,15 +444,15 @@ static void add_traces(void *list, uint32_t reading, uint64_t *out_count)
 	intptr_t count = mt_cpython.PyList_Size(list);
 
 	memset(&reader, 0, sizeof(reader));
-	mt_line_table_begin_reading(reading);
+	mt_tracing_table_begin_reading(reading);
 	for (intptr_t i = 0; i < count; i++) {
 		void *trace = mt_cpython.PyList_GetItem(list, i);
 		void *bytes = trace ? mt_cpython.PyTuple_GetItem(trace, 1) : NULL;
 		void *stack = trace ? mt_cpython.PyTuple_GetItem(trace, 2) : NULL;
 
 		if (bytes && stack)
-			mt_line_table_add(index_of_stack(stack),
-					  mt_cpython.PyLong_AsUnsignedLongLong(bytes));
+			mt_tracing_table_add(index_of_stack(stack),
+					     mt_cpython.PyLong_AsUnsignedLongLong(bytes));
 	}
 	if (mt_cpython.PyErr_Occurred())
 		mt_cpython_clear_error();
@@ -519,7 +519,7 @@ struct table {
 };
 static struct table *table;
 
-bool mt_line_table_map(void)
+bool mt_tracing_table_map(void)
 {
 	void *area = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -532,16 +532,16 @@ bool mt_line_table_map(void)
 	return true;
 }
 
-void mt_line_table_unmap(void)
+void mt_tracing_table_unmap(void)
 {
 	if (table)
 		munmap(table, sizeof(*table));
 	table = NULL;
 }
 
-uint32_t mt_line_table_name(const char *text, size_t bytes)
+uint32_t mt_tracing_table_name(const char *text, size_t bytes)
 {
-	return mt_name_table_add(&table->names, text, bytes);
+	return mt_tracing_name_add(&table->names, text, bytes);
 }
 
 static uint32_t add_stack(const struct mt_lines_frame *frames, uint32_t count, uint32_t *slot)
@@ -568,10 +568,11 @@ static bool is_stack(const struct mt_lines_stack *stack, const struct mt_lines_f
 	       memcmp(table->frames + stack->first_frame, frames, count * sizeof(*frames)) == 0;
 }
 
-uint32_t mt_line_table_stack(const struct mt_lines_frame *frames, uint32_t count)
+uint32_t mt_tracing_table_stack(const struct mt_lines_frame *frames, uint32_t count)
 {
-	uint32_t slot = mt_name_table_slot(
-		mt_checksum(MT_CHECKSUM_START, frames, count * sizeof(*frames)), STACK_SLOT_BITS);
+	uint32_t slot = mt_tracing_name_slot(
+		mt_stats_checksum(MT_CHECKSUM_START, frames, count * sizeof(*frames)),
+		STACK_SLOT_BITS);
 
 	for (;; slot = (slot + 1) & ((1u << STACK_SLOT_BITS) - 1)) {
 		uint32_t seen = table->stack_slots[slot];
@@ -584,7 +585,7 @@ uint32_t mt_line_table_stack(const struct mt_lines_frame *frames, uint32_t count
 	}
 }
 
-void mt_line_table_begin_reading(uint32_t reading)
+void mt_tracing_table_begin_reading(uint32_t reading)
 {
 	table->reading = reading;
 	table->left_out_bytes = 0;
@@ -593,7 +594,7 @@ void mt_line_table_begin_reading(uint32_t reading)
 		table->stacks[i].last_count = 0;
 }
 
-void mt_line_table_add(uint32_t stack, uint64_t bytes)
+void mt_tracing_table_add(uint32_t stack, uint64_t bytes)
 {
 	if (stack == MT_LINE_TABLE_NONE) {
 		table->left_out_bytes += bytes;
@@ -612,7 +613,7 @@ static uint32_t padded_names_bytes(void)
 	return (table->names.bytes + 7u) & ~7u;
 }
 
-void mt_line_table_pieces(struct mt_line_table_piece out[3])
+void mt_tracing_table_pieces(struct mt_line_table_piece out[3])
 {
 	out[0] = (struct mt_line_table_piece){table->stacks,
 					      table->stacks_count * sizeof(*table->stacks)};
@@ -621,16 +622,17 @@ void mt_line_table_pieces(struct mt_line_table_piece out[3])
 	out[2] = (struct mt_line_table_piece){table->names.text, padded_names_bytes()};
 }
 
-void mt_line_table_describe(struct mt_lines_head *out)
+void mt_tracing_table_describe(struct mt_lines_head *out)
 {
 	struct mt_line_table_piece pieces[3];
 
 	out->content_sum = MT_CHECKSUM_START;
 	if (!table)
 		return;
-	mt_line_table_pieces(pieces);
+	mt_tracing_table_pieces(pieces);
 	for (int i = 0; i < 3; i++)
-		out->content_sum = mt_checksum(out->content_sum, pieces[i].from, pieces[i].bytes);
+		out->content_sum =
+			mt_stats_checksum(out->content_sum, pieces[i].from, pieces[i].bytes);
 	out->stacks_count = table->stacks_count;
 	out->frames_count = table->frames_count;
 	out->names_bytes = padded_names_bytes();
@@ -638,7 +640,7 @@ void mt_line_table_describe(struct mt_lines_head *out)
 	out->left_out_count = table->left_out_count;
 }
 
-void mt_line_table_fork_child(void)
+void mt_tracing_table_fork_child(void)
 {
 	table = NULL;
 }
@@ -666,7 +668,7 @@ static uint32_t add(struct mt_name_table *names, const char *name, size_t bytes)
 	return offset;
 }
 
-uint32_t mt_name_table_add(struct mt_name_table *names, const char *name, size_t bytes)
+uint32_t mt_tracing_name_add(struct mt_name_table *names, const char *name, size_t bytes)
 {
 	uint64_t sum = MT_CHECKSUM_START;
 	uint32_t slot, searched = 0;
@@ -676,7 +678,7 @@ uint32_t mt_name_table_add(struct mt_name_table *names, const char *name, size_t
 	bytes = strnlen(name, bytes);
 	for (size_t i = 0; i < bytes; i++)
 		sum = (sum ^ (unsigned char)name[i]) * 0x100000001b3ull;
-	for (slot = mt_name_table_slot(sum, MT_NAME_TABLE_SLOT_BITS); names->slots[slot];
+	for (slot = mt_tracing_name_slot(sum, MT_NAME_TABLE_SLOT_BITS); names->slots[slot];
 	     slot = (slot + 1) & (SLOTS - 1)) {
 		const char *seen = names->text + names->slots[slot] - 1;
 

@@ -85,10 +85,10 @@ struct mt_name_table {
 
 /* Returns the offset in `text` of a name, which is added if it is new and there is room. Ends at
  * its first NUL. */
-uint32_t mt_name_table_add(struct mt_name_table *names, const char *name, size_t bytes);
+uint32_t mt_tracing_name_add(struct mt_name_table *names, const char *name, size_t bytes);
 
 /* Returns a slot of 1 << bits for a checksum: the high bits of the product depend on all bits. */
-static inline uint32_t mt_name_table_slot(uint64_t sum, unsigned bits)
+static inline uint32_t mt_tracing_name_slot(uint64_t sum, unsigned bits)
 {
 	return (uint32_t)((sum * 0x9e3779b97f4a7c15ull) >> (64 - bits));
 }
@@ -96,33 +96,33 @@ static inline uint32_t mt_name_table_slot(uint64_t sum, unsigned bits)
 #define MT_LINE_TABLE_NONE UINT32_MAX
 
 /* Maps an empty table. Returns false if there is no memory for it. */
-bool mt_line_table_map(void);
-void mt_line_table_unmap(void);
+bool mt_tracing_table_map(void);
+void mt_tracing_table_unmap(void);
 
 /* Returns the place of a file name, which is added if it is new; MT_NAME_TABLE_REST: no room. A
  * frame of that name has line 0. */
-uint32_t mt_line_table_name(const char *text, size_t bytes);
+uint32_t mt_tracing_table_name(const char *text, size_t bytes);
 
 /* Returns the index of a stack, which is added if it is new; MT_LINE_TABLE_NONE: no room. count:
  * 1 to MT_LINES_DEPTH_MAX. */
-uint32_t mt_line_table_stack(const struct mt_lines_frame *frames, uint32_t count);
+uint32_t mt_tracing_table_stack(const struct mt_lines_frame *frames, uint32_t count);
 
 /* Adds one live block to a stack in a reading. The next reading begins with
- * mt_line_table_begin_reading. */
-void mt_line_table_begin_reading(uint32_t reading);
-void mt_line_table_add(uint32_t stack, uint64_t bytes);
+ * mt_tracing_table_begin_reading. */
+void mt_tracing_table_begin_reading(uint32_t reading);
+void mt_tracing_table_add(uint32_t stack, uint64_t bytes);
 
 /* Fills in counts and what was left out, and the checksum of the contents. */
-void mt_line_table_describe(struct mt_lines_head *out);
+void mt_tracing_table_describe(struct mt_lines_head *out);
 
 /* The contents in the order of the file: each piece and its bytes. */
 struct mt_line_table_piece {
 	const void *from;
 	size_t bytes;
 };
-void mt_line_table_pieces(struct mt_line_table_piece out[3]);
+void mt_tracing_table_pieces(struct mt_line_table_piece out[3]);
 
 /* Forgets the table in a forked child, which does not inherit the mapping. */
-void mt_line_table_fork_child(void);
+void mt_tracing_table_fork_child(void);
 
 #endif

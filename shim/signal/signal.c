@@ -82,7 +82,7 @@ static uint32_t published_changes_count; /* worker thread */
 static MT_COLD void next_find(void)
 {
 	for (unsigned i = 0; i < NEXT_COUNT; i++)
-		atomic_store(&next[i], (any_function)mt_symbol(RTLD_NEXT, next_names[i]));
+		atomic_store(&next[i], (any_function)mt_loader_symbol(RTLD_NEXT, next_names[i]));
 }
 
 static any_function next_function(enum next_name name)

@@ -17,8 +17,9 @@ void mt_libc_find_threads(void)
 {
 	if (mt_libc_minor() < LIBC_READS_FLAG_MINOR)
 		return;
-	threads_count = mt_elf_libc_function("__nptl_nthreads");
-	is_single_threaded = threads_count ? mt_elf_libc_function("__libc_single_threaded") : NULL;
+	threads_count = mt_loader_libc_function("__nptl_nthreads");
+	is_single_threaded =
+		threads_count ? mt_loader_libc_function("__libc_single_threaded") : NULL;
 }
 
 bool mt_libc_knows_threads(void)

@@ -202,7 +202,7 @@ static bool read_tables(const struct mt_elf_object *object, struct tables *out)
 
 	*out = (struct tables){0};
 	for (const ElfW(Dyn) *at = object->dynamic; at->d_tag != DT_NULL; at++) {
-		const void *table = mt_elf_at(object, at->d_un.d_ptr);
+		const void *table = mt_loader_at(object, at->d_un.d_ptr);
 
 		if (at->d_tag == DT_SYMTAB)
 			out->symbols = table;
@@ -253,12 +253,12 @@ static enum fit fit_of(const struct tables *tables, uint32_t index, const char *
 
 	if (at->st_shndx == SHN_UNDEF ||
 	    (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE) ||
-	    !mt_elf_is_same(tables->strings + at->st_name, symbol))
+	    !mt_loader_is_same(tables->strings + at->st_name, symbol))
 		return FIT_NONE;
 	if (!version)
 		return versym & VERSION_HIDDEN ? FIT_OLD : FIT_EXACT;
 	name = version_name(tables, versym & ~VERSION_HIDDEN);
-	return name && mt_elf_is_same(name, version) ? FIT_EXACT : FIT_NONE;
+	return name && mt_loader_is_same(name, version) ? FIT_EXACT : FIT_NONE;
 }
 
 /* Stores a match in *found. Returns true if no better match is possible. */
@@ -332,7 +332,7 @@ static bool match_path(const struct mt_elf_object *object, void *context)
 	return true;
 }
 
-bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes)
+bool mt_loader_path(const char *soname_glob, char *out, size_t out_bytes)
 {
 	struct path_query path_query = {.glob = soname_glob, .path = out, .path_bytes = out_bytes};
 
@@ -369,7 +369,7 @@ static bool match_libc(const struct mt_elf_object *object, void *context)
 	return query->found != NULL;
 }
 
-const char *mt_elf_libc_path(const char *name, const void *function)
+const char *mt_loader_libc_path(const char *name, const void *function)
 {
 	struct function_query query = {.name = name};
 
@@ -378,7 +378,7 @@ const char *mt_elf_libc_path(const char *name, const void *function)
 	return function && query.found == function ? query.path : NULL;
 }
 
-void *mt_elf_libc_function(const char *name)
+void *mt_loader_libc_function(const char *name)
 {
 	struct function_query query = {.name = name};
 
@@ -396,7 +396,7 @@ static bool match_any(const struct mt_elf_object *object, void *context)
 	return query->found != NULL;
 }
 
-void *mt_elf_first_function(const char *name)
+void *mt_loader_first_function(const char *name)
 {
 	struct function_query query = {.name = name};
 
@@ -455,7 +455,7 @@ static void find_several(bool (*match)(const struct mt_elf_object *object, void 
 	(void)walk_first(match, query);
 }
 
-void mt_elf_libc_functions(const char *const *names, void **out, size_t count)
+void mt_loader_libc_functions(const char *const *names, void **out, size_t count)
 {
 	find_several(match_several, &(struct several_query){names, out, count});
 }
@@ -484,16 +484,16 @@ static bool match_next(const struct mt_elf_object *object, void *context)
 	return is_last;
 }
 
-void mt_elf_next_functions(const char *const *names, void **out, size_t count)
+void mt_loader_next_functions(const char *const *names, void **out, size_t count)
 {
 	find_several(match_next, &(struct several_query){names, out, count});
 }
 
-bool mt_elf_is_libc_function(const char *name, const void *function)
+bool mt_loader_is_libc_function(const char *name, const void *function)
 {
 	void *found;
 
-	mt_elf_libc_functions(&name, &found, 1);
+	mt_loader_libc_functions(&name, &found, 1);
 	return function && found == function;
 }
 
@@ -506,7 +506,7 @@ static int count_loads(struct dl_phdr_info *info, size_t bytes, void *context)
 	return 1;
 }
 
-unsigned long long mt_elf_load_count(void)
+unsigned long long mt_loader_load_count(void)
 {
 	unsigned long long loads = 0;
 
@@ -558,9 +558,9 @@ static bool discover_in(const struct mt_elf_object *object, void *context)
 	return discovery->rank >= RANK_BASE;
 }
 
-void mt_elf_discover(void);
+void mt_loader_discover(void);
 
-MT_COLD void mt_elf_discover(void)
+MT_COLD void mt_loader_discover(void)
 {
 	struct discovery discovery = {0};
 
@@ -575,11 +575,11 @@ static void *known(_Atomic(void *) *word)
 
 	if (mt_likely(real))
 		return real;
-	mt_elf_discover();
+	mt_loader_discover();
 	return mt_load_relaxed(word);
 }
 
-mt_dlsym_fn mt_elf_dlsym(void)
+mt_dlsym_fn mt_loader_dlsym(void)
 {
 	mt_dlsym_fn real;
 
@@ -587,7 +587,7 @@ mt_dlsym_fn mt_elf_dlsym(void)
 	return real;
 }
 
-mt_dlvsym_fn mt_elf_dlvsym(void)
+mt_dlvsym_fn mt_loader_dlvsym(void)
 {
 	mt_dlvsym_fn real;
 
@@ -595,8 +595,8 @@ mt_dlvsym_fn mt_elf_dlvsym(void)
 	return real;
 }
 
-/* Makes later calls of mt_elf_dlsym and mt_elf_dlvsym return these functions. NULL keeps the
- * present one. Only mt_symbol_use_next_dlsym calls this, from the constructor. */
+/* Makes later calls of mt_loader_dlsym and mt_loader_dlvsym return these functions. NULL keeps the
+ * present one. Only mt_loader_use_next_dlsym calls this, from the constructor. */
 static MT_COLD void forward_to(void *by_name, void *by_version)
 {
 	if (by_version)
@@ -605,10 +605,10 @@ static MT_COLD void forward_to(void *by_name, void *by_version)
 		mt_store_relaxed(&mt_elf_real_dlsym, by_name);
 }
 
-void *mt_elf_look_up(void *handle, const char *name, const char *version)
+void *mt_loader_look_up(void *handle, const char *name, const char *version)
 {
-	mt_dlsym_fn by_name = mt_elf_dlsym();
-	mt_dlvsym_fn by_version = mt_elf_dlvsym();
+	mt_dlsym_fn by_name = mt_loader_dlsym();
+	mt_dlvsym_fn by_version = mt_loader_dlvsym();
 
 	if (version)
 		return by_version ? by_version(handle, name, version) : NULL;
@@ -620,10 +620,10 @@ void *mt_elf_look_up(void *handle, const char *name, const char *version)
 /* libc's dlsym, once the program's calls are forwarded to another library's. */
 static _Atomic(mt_dlsym_fn) libcs;
 
-void *mt_symbol(void *handle, const char *name)
+void *mt_loader_symbol(void *handle, const char *name)
 {
 	mt_dlsym_fn kept = mt_load_acquire(&libcs);
-	mt_dlsym_fn find = kept ? kept : mt_elf_dlsym();
+	mt_dlsym_fn find = kept ? kept : mt_loader_dlsym();
 	void *found;
 
 	/* dlsym allocates the text of its error: a child forked meanwhile by a process that libc
@@ -660,14 +660,14 @@ static find_object_fn object_finder(void)
 
 	if (found)
 		return found;
-	*(void **)(void *)&found = mt_elf_first_function("_dl_find_object");
+	*(void **)(void *)&found = mt_loader_first_function("_dl_find_object");
 	if (!found)
 		found = find_nothing;
 	mt_store_relaxed(&find_object, found);
 	return found;
 }
 
-void *mt_symbol_beside(const char *anchor, const char *name)
+void *mt_loader_symbol_beside(const char *anchor, const char *name)
 {
 	find_object_fn find = object_finder();
 	struct found_object object;
@@ -675,7 +675,7 @@ void *mt_symbol_beside(const char *anchor, const char *name)
 	void *found;
 
 	if (find == find_nothing || mt_loader_is_forked())
-		return mt_symbol(RTLD_DEFAULT, name);
+		return mt_loader_symbol(RTLD_DEFAULT, name);
 	found = find_beside(anchor, name, &at_anchor);
 	return at_anchor && find(at_anchor, &object) == 0 ? found : NULL;
 }
@@ -699,17 +699,17 @@ static bool is_libcs(const void *function)
 	return false;
 }
 
-MT_COLD void mt_symbol_use_next_dlsym(void)
+MT_COLD void mt_loader_use_next_dlsym(void)
 {
-	void *by_name = mt_symbol(RTLD_NEXT, "dlsym");
+	void *by_name = mt_loader_symbol(RTLD_NEXT, "dlsym");
 	void *by_version;
 
 	/* The common case is libc's; dladdr(3) would compare the address with each of its
 	 * symbols. */
-	if (mt_elf_libc_path("dlsym", by_name) || is_libcs(by_name))
+	if (mt_loader_libc_path("dlsym", by_name) || is_libcs(by_name))
 		return;
-	by_version = mt_symbol(RTLD_NEXT, "dlvsym");
-	mt_store_release(&libcs, mt_elf_dlsym());
+	by_version = mt_loader_symbol(RTLD_NEXT, "dlvsym");
+	mt_store_release(&libcs, mt_loader_dlsym());
 	forward_to(by_name, is_libcs(by_version) ? NULL : by_version);
 }
 

@@ -14,35 +14,35 @@
  * glob. soname_glob: "*" matches any text; no other wildcard. out: receives the path and a NUL,
  * only on success; out_bytes: its size. Returns false if no object matches or the path does not
  * fit. */
-bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes);
+bool mt_loader_path(const char *soname_glob, char *out, size_t out_bytes);
 
 /* Returns libc's path if libc's symbol `name` has exactly this address; else NULL. Costs far
  * less than dladdr(3), which compares the address with every symbol of the object. */
-const char *mt_elf_libc_path(const char *name, const void *function);
+const char *mt_loader_libc_path(const char *name, const void *function);
 
 /* Returns whether `function` is the symbol `name` of libc.so.6. False if libc.so.6 has no such
  * symbol. */
-bool mt_elf_is_libc_function(const char *name, const void *function);
+bool mt_loader_is_libc_function(const char *name, const void *function);
 
 /* Returns libc's own function of this name, even if another object interposes it. NULL if libc has
  * none, or selects it by an ifunc resolver. */
-void *mt_elf_libc_function(const char *name);
+void *mt_loader_libc_function(const char *name);
 
 /* Returns the function of this name that the first loaded object defines, this library left out.
  * NULL if none does, or if an ifunc resolver selects it. */
-void *mt_elf_first_function(const char *name);
+void *mt_loader_first_function(const char *name);
 
 /* Finds `count` functions of libc.so.6 in one walk: out[i] receives libc's own function names[i],
- * or NULL as mt_elf_libc_function returns it. */
-void mt_elf_libc_functions(const char *const *names, void **out, size_t count);
+ * or NULL as mt_loader_libc_function returns it. */
+void mt_loader_libc_functions(const char *const *names, void **out, size_t count);
 
 /* The same for the first object behind this library that defines each: what RTLD_NEXT finds, but
  * for other copies of this library. Ends at libc, whose functions fill what is left. */
-void mt_elf_next_functions(const char *const *names, void **out, size_t count);
+void mt_loader_next_functions(const char *const *names, void **out, size_t count);
 
 /* Returns the number of objects ever loaded (dlpi_adds of dl_iterate_phdr(3)). While it is the same
  * a repeated search finds nothing new. */
-unsigned long long mt_elf_load_count(void);
+unsigned long long mt_loader_load_count(void);
 
 /* Return libc's dlsym and dlvsym, or NULL if there is none. The first call searches, later calls
  * read a word. Concurrent first calls store the same value. Safe before the loader has relocated
@@ -50,12 +50,12 @@ unsigned long long mt_elf_load_count(void);
  * words. */
 typedef void *(*mt_dlsym_fn)(void *handle, const char *name);
 typedef void *(*mt_dlvsym_fn)(void *handle, const char *name, const char *version);
-mt_dlsym_fn mt_elf_dlsym(void);
-mt_dlvsym_fn mt_elf_dlvsym(void);
+mt_dlsym_fn mt_loader_dlsym(void);
+mt_dlvsym_fn mt_loader_dlvsym(void);
 
 /* Calls the real dlsym (version: NULL) or dlvsym with the shim as the caller. handle: as for
  * dlsym(3). Returns NULL if there is no such symbol. */
-void *mt_elf_look_up(void *handle, const char *name, const char *version);
+void *mt_loader_look_up(void *handle, const char *name, const char *version);
 
 /* ---- a loaded object ---- */
 
@@ -68,13 +68,13 @@ struct mt_elf_object {
 
 /* Returns the address of a table that the dynamic section points to. value: d_ptr. glibc relocates
  * d_ptr in place, except in a read-only section (the vDSO); musl never does. */
-static inline const void *mt_elf_at(const struct mt_elf_object *object, ElfW(Addr) value)
+static inline const void *mt_loader_at(const struct mt_elf_object *object, ElfW(Addr) value)
 {
 	return (const void *)(value < object->base ? object->base + value : value);
 }
 
 /* Compares two names, without libc, whose functions may not be relocated yet. */
-static inline bool mt_elf_is_same(const char *one, const char *other)
+static inline bool mt_loader_is_same(const char *one, const char *other)
 {
 	while (*one && *one == *other) {
 		one++;
@@ -93,18 +93,18 @@ static inline bool mt_elf_is_same(const char *one, const char *other)
 
 /* Returns the symbol `name`, or NULL if there is none. handle: RTLD_DEFAULT, RTLD_NEXT, or a
  * result of dlopen. */
-void *mt_symbol(void *handle, const char *name);
+void *mt_loader_symbol(void *handle, const char *name);
 
 /* Returns the symbol `name` of the library or program that defines `anchor`, or NULL. Unlike dlsym
  * it never waits for a constructor: that runs under the loader's lock. Does not find a library that
  * another thread is loading and has not relocated yet. In a forked child, and before glibc 2.35
- * without _dl_find_object, this is mt_symbol(RTLD_DEFAULT, name). */
-void *mt_symbol_beside(const char *anchor, const char *name);
+ * without _dl_find_object, this is mt_loader_symbol(RTLD_DEFAULT, name). */
+void *mt_loader_symbol_beside(const char *anchor, const char *name);
 
 /* Forwards the program's dlsym calls, and the binding of the CUDA driver, to another library's
  * dlsym if one follows the shim in load order (a vGPU limiter). Called once, from the
  * constructor. */
-void mt_symbol_use_next_dlsym(void);
+void mt_loader_use_next_dlsym(void);
 
 /* ---- the gate ---- */
 

@@ -438,7 +438,7 @@ static __attribute__((noinline)) void call_on(void *top, void (*function)(void *
 #endif
 }
 
-MT_COLD void mt_own_stack_call(void (*function)(void *), void *argument)
+MT_COLD void mt_os_own_stack_call(void (*function)(void *), void *argument)
 {
 	int kept = errno;
 	char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,

@@ -174,7 +174,7 @@ static inline bool mt_os_may_write(const struct stat *file, const struct stat *f
 
 /* Calls function(argument) on a fresh mapping of 256 kB, or on the caller's stack if there is no
  * address space. The function must return. A signal handler that interrupts it runs there, too. */
-void mt_own_stack_call(void (*function)(void *), void *argument);
+void mt_os_own_stack_call(void (*function)(void *), void *argument);
 
 /* ---- system calls ---- */
 

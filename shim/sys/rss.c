@@ -178,19 +178,19 @@ static _Atomic uint32_t forks;
 static _Atomic uint32_t few_at;   /* number of forks when few pages were shared; 0: before any */
 static _Atomic uint64_t again_ns; /* the kernel is not asked before this time */
 
-uint32_t mt_shared_pages_forks(void)
+uint32_t mt_rss_shared_forks(void)
 {
 	return mt_load_relaxed(&forks);
 }
 
-bool mt_shared_pages_are_known_few(void)
+bool mt_rss_shared_are_known_few(void)
 {
-	return mt_shared_pages_forks() == mt_load_relaxed(&few_at);
+	return mt_rss_shared_forks() == mt_load_relaxed(&few_at);
 }
 
-bool mt_shared_pages_are_few(void)
+bool mt_rss_shared_are_few(void)
 {
-	uint32_t now = mt_shared_pages_forks();
+	uint32_t now = mt_rss_shared_forks();
 	uint64_t began = mt_os_now_ns();
 	uint64_t ended;
 	uint64_t bytes;
@@ -208,7 +208,7 @@ bool mt_shared_pages_are_few(void)
 	return false;
 }
 
-void mt_shared_pages_note_fork(void)
+void mt_rss_shared_note_fork(void)
 {
 	mt_add_relaxed(&forks, 1);
 	mt_store_relaxed(&again_ns, 0);

@@ -60,18 +60,18 @@ bool mt_rss_read_usage(struct mt_rss_usage *out);
 
 /* Returns whether MT_SHARED_PAGES_MAX_BYTES or less are shared. Asks the kernel after a fork, and
  * keeps a positive reply until the next fork. False if the kernel cannot tell. Opens a file. */
-bool mt_shared_pages_are_few(void);
+bool mt_rss_shared_are_few(void);
 
-/* As mt_shared_pages_are_few, but never asks the kernel: false after a fork until the other
+/* As mt_rss_shared_are_few, but never asks the kernel: false after a fork until the other
  * function has asked. */
-bool mt_shared_pages_are_known_few(void);
+bool mt_rss_shared_are_known_few(void);
 
 /* Returns the number of forks so far, including the one that made this process. Each fork counts
- * once before and once after it. A reply of mt_shared_pages_are_few is valid while this is
+ * once before and once after it. A reply of mt_rss_shared_are_few is valid while this is
  * equal. */
-uint32_t mt_shared_pages_forks(void);
+uint32_t mt_rss_shared_forks(void);
 
 /* Counts a fork: called before it, and after it in parent and child. Async-signal-safe. */
-void mt_shared_pages_note_fork(void);
+void mt_rss_shared_note_fork(void);
 
 #endif

@@ -9,7 +9,7 @@ static struct mt_launch_env read_facts(const char *one, const char *two)
 	struct mt_launch_env facts;
 
 	memset(&facts, 0xa5, sizeof(facts));
-	mt_launch_env_parse(list, &facts);
+	mt_config_parse_launch_env(list, &facts);
 	return facts;
 }
 

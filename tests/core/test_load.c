@@ -17,9 +17,9 @@ static void begin_load(void)
 
 	begin();
 	now_ns = 1000 * S;
-	mt_cpu_load_read(root, now_ns, &out);
+	mt_cgroup_load_read(root, now_ns, &out);
 	real_count = out.cpus_count;
-	mt_cpu_load_fork_child();
+	mt_cgroup_load_fork_child();
 }
 
 TestSuite(load, .init = begin_load, .fini = end);
@@ -29,13 +29,13 @@ static struct mt_load look(void)
 	struct mt_load out;
 
 	memset(&out, 0x5a, sizeof(out));
-	mt_cpu_load_read(root, now_ns, &out);
+	mt_cgroup_load_read(root, now_ns, &out);
 	return out;
 }
 
 static uint64_t recount(void)
 {
-	mt_cpu_load_fork_child();
+	mt_cgroup_load_fork_child();
 	return look().cpus_count;
 }
 
@@ -79,7 +79,7 @@ Test(load, the_load_is_the_first_figure)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint64_t load = 42;
 
-		cr_expect_eq(mt_cpu_load_parse(rows[i].text, &load), rows[i].valid, "'%s'",
+		cr_expect_eq(mt_cgroup_load_parse(rows[i].text, &load), rows[i].valid, "'%s'",
 			     rows[i].text);
 		cr_expect_eq(load, rows[i].valid ? rows[i].thousandths : 42, "'%s'", rows[i].text);
 	}
@@ -168,13 +168,13 @@ Test(load, a_quota_below_one_cpu_is_told_in_percent)
 	in_v2("/a");
 	put(MOUNT "/a/cpu.max", "25000 100000\n");
 	(void)recount();
-	cr_expect_eq(mt_cpu_load_quota_pct(root, now_ns), 25);
+	cr_expect_eq(mt_cgroup_load_quota_pct(root, now_ns), 25);
 	put(MOUNT "/a/cpu.max", "100 100000\n");
 	(void)recount();
-	cr_expect_eq(mt_cpu_load_quota_pct(root, now_ns), 1);
+	cr_expect_eq(mt_cgroup_load_quota_pct(root, now_ns), 1);
 	put(MOUNT "/a/cpu.max", "150000 100000\n");
 	(void)recount();
-	cr_expect_eq(mt_cpu_load_quota_pct(root, now_ns), 100);
+	cr_expect_eq(mt_cgroup_load_quota_pct(root, now_ns), 100);
 }
 
 Test(load, cpus_are_counted_again_every_minute)

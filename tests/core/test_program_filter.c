@@ -30,12 +30,12 @@ Test(config_admits, admits_programs_by_name)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		snprintf(config.only, sizeof(config.only), "%s", cases[i].only);
 		snprintf(config.exclude, sizeof(config.exclude), "%s", cases[i].exclude);
-		cr_expect_eq(mt_program_filter_admits(&config, cases[i].program), cases[i].admitted,
+		cr_expect_eq(mt_config_admits(&config, cases[i].program), cases[i].admitted,
 			     "only %s exclude %s: %s", cases[i].only, cases[i].exclude,
 			     cases[i].program);
 	}
 	mt_config_defaults(&config);
-	cr_expect(mt_program_filter_admits(&config, NULL));
+	cr_expect(mt_config_admits(&config, NULL));
 	config.enable = 0;
-	cr_expect_not(mt_program_filter_admits(&config, "python3"));
+	cr_expect_not(mt_config_admits(&config, "python3"));
 }

@@ -99,7 +99,7 @@ static uint32_t ask(void)
 	struct mt_rescue_request request = {.asked_ns = 1000, .pid = (uint64_t)getpid()};
 
 	strcpy(request.device, "0000:01:00.0");
-	return mt_rescue_send(&request);
+	return mt_control_rescue_send(&request);
 }
 
 Test(rescue, a_living_process_that_uses_cuda_is_asked_and_woken)
@@ -174,19 +174,19 @@ Test(rescue, the_replies_say_who_gave_how_much)
 
 	write_file(path, &content);
 	cr_assert_eq(ask(), 1);
-	mt_rescue_read(&gain);
+	mt_control_rescue_read(&gain);
 	cr_expect_eq(gain.open_count, 1);
 	cr_expect_eq(gain.freed_bytes, 0);
 
 	content.rescue_reply = (struct mt_rescue_reply){.asked_ns = 999, .bytes = 5};
 	write_file(path, &content);
-	mt_rescue_read(&gain);
+	mt_control_rescue_read(&gain);
 	cr_expect_eq(gain.freed_bytes, 0, "a reply to an earlier request");
 
 	content.rescue_reply = (struct mt_rescue_reply){
 		.asked_ns = 1000, .bytes = 7, .pid = (uint64_t)getpid(), .is_final = 1};
 	write_file(path, &content);
-	mt_rescue_read(&gain);
+	mt_control_rescue_read(&gain);
 	cr_expect_eq(gain.open_count, 0);
 	cr_expect_eq(gain.freed_bytes, 7);
 	cr_expect_eq(gain.bytes, 7);
@@ -202,6 +202,6 @@ Test(rescue, the_end_of_a_process_ends_the_wait_for_its_reply)
 	cr_assert_eq(ask(), 1);
 	unlink(path);
 
-	mt_rescue_read(&gain);
+	mt_control_rescue_read(&gain);
 	cr_expect_eq(gain.open_count, 0);
 }

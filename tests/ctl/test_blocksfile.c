@@ -22,9 +22,9 @@ static struct mt_error_reason why;
 static void seal(struct image *image)
 {
 	image->head.entries_sum =
-		mt_checksum(MT_CHECKSUM_START, image->entries, sizeof(image->entries));
-	image->head.checksum = mt_checksum(MT_CHECKSUM_START, &image->head,
-					   offsetof(struct mt_blocks_head, checksum));
+		mt_stats_checksum(MT_CHECKSUM_START, image->entries, sizeof(image->entries));
+	image->head.checksum = mt_stats_checksum(MT_CHECKSUM_START, &image->head,
+						 offsetof(struct mt_blocks_head, checksum));
 }
 
 static void make_good(void)

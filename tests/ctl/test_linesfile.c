@@ -65,9 +65,9 @@ static enum mt_err read_back(struct mt_lines_head head, const struct content *co
 	struct mt_error_reason why;
 	enum mt_err error;
 
-	head.content_sum = mt_checksum(MT_CHECKSUM_START, content, sizeof(*content));
-	head.checksum =
-		mt_checksum(MT_CHECKSUM_START, &head, offsetof(struct mt_lines_head, checksum));
+	head.content_sum = mt_stats_checksum(MT_CHECKSUM_START, content, sizeof(*content));
+	head.checksum = mt_stats_checksum(MT_CHECKSUM_START, &head,
+					  offsetof(struct mt_lines_head, checksum));
 	cr_assert_eq(write(fd, &head, sizeof(head)), sizeof(head));
 	cr_assert_eq(write(fd, content, sizeof(*content)), sizeof(*content));
 	error = mt_lines_file_read(fd, out, &why);

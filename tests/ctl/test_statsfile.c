@@ -17,8 +17,8 @@ static struct mt_error_reason why;
 
 static void seal(struct mt_stats_head *head)
 {
-	head->checksum =
-		mt_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_stats_head, checksum));
+	head->checksum = mt_stats_checksum(MT_CHECKSUM_START, head,
+					   offsetof(struct mt_stats_head, checksum));
 }
 
 static void make_good(void)

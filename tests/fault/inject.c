@@ -129,7 +129,7 @@ extern int __real_prctl(int option, unsigned long a, unsigned long b, unsigned l
 extern long __real_sysconf(int name);
 extern void *__real_mremap(void *from, size_t bytes, size_t fresh_bytes, int flags, ...);
 extern long __real_mt_raw_syscall_call(long number, long a, long b, long c, long d, long e, long f);
-extern void *__real_mt_symbol(void *handle, const char *name);
+extern void *__real_mt_loader_symbol(void *handle, const char *name);
 extern const struct mt_heap_ops *__real_mt_system_plain_ops(void);
 const struct mt_heap_ops *__wrap_mt_system_plain_ops(void);
 extern const struct mt_heap_ops *__real_mt_glibc_ops(void);
@@ -142,7 +142,7 @@ int __wrap_prctl(int option, unsigned long a, unsigned long b, unsigned long c, 
 long __wrap_sysconf(int name);
 void *__wrap_mremap(void *from, size_t bytes, size_t fresh_bytes, int flags, ...);
 long __wrap_mt_raw_syscall_call(long number, long a, long b, long c, long d, long e, long f);
-void *__wrap_mt_symbol(void *handle, const char *name);
+void *__wrap_mt_loader_symbol(void *handle, const char *name);
 
 /* ---- what to do ---- */
 
@@ -424,11 +424,11 @@ void *__wrap_mremap(void *from, size_t bytes, size_t fresh_bytes, int flags, ...
 }
 
 /* libc itself has the names that are looked for behind us. */
-void *__wrap_mt_symbol(void *handle, const char *name)
+void *__wrap_mt_loader_symbol(void *handle, const char *name)
 {
-	if (handle != RTLD_NEXT && fault_of(FN_mt_symbol))
+	if (handle != RTLD_NEXT && fault_of(FN_mt_loader_symbol))
 		return NULL;
-	return __real_mt_symbol(handle, name);
+	return __real_mt_loader_symbol(handle, name);
 }
 
 static int function_of(long number)

@@ -82,7 +82,7 @@ class Case:
 
 
 AWAKE = {"MT_MIN_MB": "0", "MT_TICK_MS": "10", "MT_SLACK_MB": "1", "MT_IDLE_MS": "10", "MT_COOLDOWN_MS": "100"}
-PROFILER = set("process_vm_readv dlopen mt_symbol creat write sys_write rename unlink sys_fstat sys_openat open sys_open read sys_read "
+PROFILER = set("process_vm_readv dlopen mt_loader_symbol creat write sys_write rename unlink sys_fstat sys_openat open sys_open read sys_read "
                "close sys_close mmap".split())
 LEAVING = set("pthread_create pthread_detach pthread_join usleep sys_openat sys_read sys_close pthread_key_create "
               "mmap sys_futex sys_gettid".split())

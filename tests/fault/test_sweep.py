@@ -66,7 +66,7 @@ STORMS = """
 	pthread_sigmask:1+=EPERM sys_rt_sigprocmask:1+=EPERM
 	clock_gettime:1+=EPERM clock_gettime:/7=EPERM getrusage:1+=EPERM sysinfo:1+=ENOSYS sched_getaffinity:1+=EPERM
 	sysconf:1+=EINVAL prctl:1+=EINVAL
-	mt_symbol:1+ dlopen:1+=ENOMEM dladdr:1+
+	mt_loader_symbol:1+ dlopen:1+=ENOMEM dladdr:1+
 	next_malloc:/50=ENOMEM next_malloc:100-300=ENOMEM
 	sys_gettid:1+=ENOSYS sys_gettid:2+=ENOSYS sys_gettid:/2=ENOSYS sys_gettid:/3=ENOSYS
 	*:/3 *:/5 *:/7 *:/11 *:/23

@@ -236,7 +236,8 @@ size_t fuzz_forge_stats(char *text, unsigned char **out)
 	if (!*out)
 		abort();
 	memcpy(*out, &file->head, before + own * sizeof(uint64_t));
-	sum = mt_checksum(MT_CHECKSUM_START, *out, head_bytes - sizeof(sum)) + spoil.is_unsealed;
+	sum = mt_stats_checksum(MT_CHECKSUM_START, *out, head_bytes - sizeof(sum)) +
+	      spoil.is_unsealed;
 	memcpy(*out + head_bytes - sizeof(sum), &sum, sizeof(sum));
 	memcpy(*out + head_bytes, file->settings, sizeof(*file) - TAIL);
 	free(file);
@@ -304,9 +305,9 @@ size_t fuzz_forge_blocks(char *text, unsigned char **out)
 	if (!is_counted)
 		head.entries_count = (uint32_t)count;
 	bytes = count * sizeof(*entries);
-	head.entries_sum = mt_checksum(MT_CHECKSUM_START, entries, bytes) + is_unsealed;
-	head.checksum =
-		mt_checksum(MT_CHECKSUM_START, &head, offsetof(struct mt_blocks_head, checksum));
+	head.entries_sum = mt_stats_checksum(MT_CHECKSUM_START, entries, bytes) + is_unsealed;
+	head.checksum = mt_stats_checksum(MT_CHECKSUM_START, &head,
+					  offsetof(struct mt_blocks_head, checksum));
 	*out = malloc(sizeof(head) + bytes);
 	if (!*out)
 		abort();
@@ -340,9 +341,9 @@ size_t fuzz_forge_lines(const char *text, size_t bytes, unsigned char **out)
 	head.names_bytes = (uint32_t)(rest - fixed);
 	if (head.names_bytes)
 		file[sizeof(head) + rest - 1] = '\0';
-	head.content_sum = mt_checksum(MT_CHECKSUM_START, file + sizeof(head), rest);
-	head.checksum =
-		mt_checksum(MT_CHECKSUM_START, &head, offsetof(struct mt_lines_head, checksum));
+	head.content_sum = mt_stats_checksum(MT_CHECKSUM_START, file + sizeof(head), rest);
+	head.checksum = mt_stats_checksum(MT_CHECKSUM_START, &head,
+					  offsetof(struct mt_lines_head, checksum));
 	memcpy(file, &head, sizeof(head));
 	*out = file;
 	return sizeof(head) + rest;

@@ -117,12 +117,12 @@ static void read_environment(char *text, const char *program, struct mt_config *
 	char conf[768], small[40];
 
 	mt_config_parse(list, config, complain);
-	mt_launch_env_parse(list, &facts);
+	mt_config_parse_launch_env(list, &facts);
 	fuzz_expect_text("a rank", facts.rank, sizeof(facts.rank));
 	fuzz_expect(strspn(facts.rank, "0123456789") == strlen(facts.rank), "rank %s", facts.rank);
 	fuzz_expect(strnlen(facts.pressure_watch, MT_TEXT_MAX) < MT_TEXT_MAX, "%s",
 		    "a text without its end");
-	fuzz_expect(!mt_program_filter_admits(config, program) || config->enable, "%s", program);
+	fuzz_expect(!mt_config_admits(config, program) || config->enable, "%s", program);
 	mt_jemalloc_conf(config, conf, sizeof(conf));
 	fuzz_expect(strlen(conf) < sizeof(conf), "%s", conf);
 	mt_jemalloc_conf(config, small, sizeof(small));
@@ -300,10 +300,10 @@ static void follow_policy(char *text, const struct mt_config *config)
 		now.dirty_bytes = dirty % (1 << 24) * MT_MIB;
 		now.system_ns += ms % 1000 * 1000;
 		now.usage_known = mt_policy_needs_usage(&policy, &now);
-		now.dirty_known = mt_sampling_interval_decide(&asked, &policy, &now, config,
-							      true) != MT_SAMPLING_INTERVAL_SKIP;
+		now.dirty_known = mt_tick_interval_decide(&asked, &policy, &now, config, true) !=
+				  MT_SAMPLING_INTERVAL_SKIP;
 		if (now.dirty_known)
-			mt_sampling_interval_note(&asked, &now);
+			mt_tick_interval_note(&asked, &now);
 		plan = mt_policy_decide(&policy, &now, config);
 		fuzz_expect(plan.next_tick_ns > 0, "%s", "a worker that never sleeps");
 		fuzz_expect(!plan.purge || plan.reason < MT_REASON_COUNT, "reason %d",

@@ -40,9 +40,10 @@ static void look_at_stalls(const struct mt_launch_env *facts)
 {
 	struct mt_psi_sample look;
 
-	mt_psi_fork_child();
+	mt_cgroup_psi_fork_child();
 	for (int turn = 0; turn < 3; turn++) {
-		mt_psi_read(fuzz_root(), mt_cgroup_directory(), facts->pressure_watch, &look);
+		mt_cgroup_psi_read(fuzz_root(), mt_cgroup_directory(), facts->pressure_watch,
+				   &look);
 		fuzz_expect(look.known || !look.some_us || turn, "%s",
 			    "figures that are not known");
 	}
@@ -70,8 +71,8 @@ void kernel_shim(const struct kernel_options *options)
 	if (!strstr(options->watch, ".."))
 		copy(options->watch, facts.pressure_watch, sizeof(facts.pressure_watch));
 	look_at_stalls(&facts);
-	mt_cpu_load_fork_child();
-	mt_cpu_load_read(fuzz_root(), 1000 * MT_NS_PER_S, &load);
+	mt_cgroup_load_fork_child();
+	mt_cgroup_load_read(fuzz_root(), 1000 * MT_NS_PER_S, &load);
 	fuzz_expect(load.cpus_count >= 1, "%llu CPUs", (unsigned long long)load.cpus_count);
 	(void)mt_format(path, sizeof(path), "%s/proc/42/status", fuzz_root());
 	(void)mt_rss_read_status(path, &full);
@@ -83,17 +84,17 @@ void kernel_shim_text(const struct fuzz_part *part)
 	uint64_t number;
 
 	if (fuzz_is(part, "psi", NULL)) {
-		(void)mt_psi_parse(part->text, "some", &number);
-		(void)mt_psi_parse(part->text, "full", &number);
+		(void)mt_cgroup_psi_parse(part->text, "some", &number);
+		(void)mt_cgroup_psi_parse(part->text, "full", &number);
 		(void)mt_cgroup_path_keyed(part->text, "total ", &number);
 	} else if (fuzz_is(part, "loadavg", NULL)) {
-		(void)mt_cpu_load_parse(part->text, &number);
+		(void)mt_cgroup_load_parse(part->text, &number);
 	} else if (fuzz_is(part, "stat", NULL)) {
 		for (int field = 3; field < 53; field++)
 			(void)mt_os_procstat_number(part->text, field);
 	} else if (fuzz_is(part, "library", NULL)) {
 		mt_frameworks_note(part->text, &seen);
 		for (uint64_t choice = 0; choice < 4; choice++)
-			(void)mt_frameworks_decide(choice, mt_launch_env(), &seen);
+			(void)mt_frameworks_decide(choice, mt_config_launch_env(), &seen);
 	}
 }

@@ -78,9 +78,9 @@ static void read_back(void)
 	cr_assert_eq(read(fd, entries, bytes), (ssize_t)bytes);
 	close(fd);
 	cr_expect_eq(head.magic, MT_BLOCKS_MAGIC);
-	cr_expect_eq(head.entries_sum, mt_checksum(MT_CHECKSUM_START, entries, bytes));
-	cr_expect_eq(head.checksum, mt_checksum(MT_CHECKSUM_START, &head,
-						offsetof(struct mt_blocks_head, checksum)));
+	cr_expect_eq(head.entries_sum, mt_stats_checksum(MT_CHECKSUM_START, entries, bytes));
+	cr_expect_eq(head.checksum, mt_stats_checksum(MT_CHECKSUM_START, &head,
+						      offsetof(struct mt_blocks_head, checksum)));
 }
 
 Test(pool_snapshot, what_is_beyond_a_million_blocks_is_counted)

@@ -18,8 +18,8 @@ static char *begin(void)
 {
 	char *base = extend(0);
 
-	mt_brk_range_begin();
-	cr_assert(mt_brk_range_has_begun());
+	mt_glibc_range_begin();
+	cr_assert(mt_glibc_range_has_begun());
 	return base;
 }
 
@@ -28,12 +28,12 @@ Test(brk_range, is_extended_to_the_program_break_by_a_block_that_lies_below_it)
 	char *base = begin();
 
 	extend(3 * PAGE);
-	cr_expect_not(mt_brk_range_is_inside(base + 16));
-	cr_expect_eq(mt_brk_range_add(base + 16), MT_BRK_EXTENDED);
-	cr_expect_eq(mt_brk_range_bytes(), 3 * PAGE);
-	cr_expect(mt_brk_range_is_inside(base + 16));
-	cr_expect(mt_brk_range_is_inside(base + 3 * PAGE - 32));
-	cr_expect_eq(mt_brk_range_add(base + PAGE), MT_BRK_INSIDE);
+	cr_expect_not(mt_glibc_range_is_inside(base + 16));
+	cr_expect_eq(mt_glibc_range_add(base + 16), MT_BRK_EXTENDED);
+	cr_expect_eq(mt_glibc_range_bytes(), 3 * PAGE);
+	cr_expect(mt_glibc_range_is_inside(base + 16));
+	cr_expect(mt_glibc_range_is_inside(base + 3 * PAGE - 32));
+	cr_expect_eq(mt_glibc_range_add(base + PAGE), MT_BRK_INSIDE);
 }
 
 Test(brk_range, has_no_block_of_another_mapping)
@@ -42,12 +42,12 @@ Test(brk_range, has_no_block_of_another_mapping)
 	int local;
 
 	extend(PAGE);
-	cr_expect_eq(mt_brk_range_add(base), MT_BRK_EXTENDED);
-	cr_expect_eq(mt_brk_range_add(&local), MT_BRK_OUTSIDE);
-	cr_expect_eq(mt_brk_range_add(base - 16), MT_BRK_OUTSIDE);
-	cr_expect_eq(mt_brk_range_add(base + PAGE), MT_BRK_OUTSIDE);
-	cr_expect_not(mt_brk_range_is_inside(&local));
-	cr_expect_eq(mt_brk_range_add(NULL), MT_BRK_INSIDE, "no block, nothing to refuse");
+	cr_expect_eq(mt_glibc_range_add(base), MT_BRK_EXTENDED);
+	cr_expect_eq(mt_glibc_range_add(&local), MT_BRK_OUTSIDE);
+	cr_expect_eq(mt_glibc_range_add(base - 16), MT_BRK_OUTSIDE);
+	cr_expect_eq(mt_glibc_range_add(base + PAGE), MT_BRK_OUTSIDE);
+	cr_expect_not(mt_glibc_range_is_inside(&local));
+	cr_expect_eq(mt_glibc_range_add(NULL), MT_BRK_INSIDE, "no block, nothing to refuse");
 }
 
 Test(brk_range, is_never_extended_once_it_is_frozen)
@@ -55,19 +55,20 @@ Test(brk_range, is_never_extended_once_it_is_frozen)
 	char *base = begin();
 
 	extend(PAGE);
-	cr_expect_eq(mt_brk_range_add(base), MT_BRK_EXTENDED);
-	cr_expect(mt_brk_range_may_have((void *)UINTPTR_MAX - 1), "before: the slow path decides");
-	cr_expect(mt_brk_range_freeze());
+	cr_expect_eq(mt_glibc_range_add(base), MT_BRK_EXTENDED);
+	cr_expect(mt_glibc_range_may_have((void *)UINTPTR_MAX - 1),
+		  "before: the slow path decides");
+	cr_expect(mt_glibc_range_freeze());
 	extend(PAGE);
-	cr_expect_eq(mt_brk_range_add(base + PAGE), MT_BRK_FROZEN);
-	cr_expect_eq(mt_brk_range_add(base + PAGE - 32), MT_BRK_INSIDE);
-	cr_expect(mt_brk_range_may_have(base) && mt_brk_range_has(base));
-	cr_expect(mt_brk_range_has(base + PAGE - 32));
-	cr_expect_not(mt_brk_range_may_have(base + PAGE));
-	cr_expect_not(mt_brk_range_has(base + PAGE));
-	cr_expect_not(mt_brk_range_has(base - 16));
-	cr_expect_not(mt_brk_range_has(NULL));
-	cr_expect_not(mt_brk_range_give_up());
+	cr_expect_eq(mt_glibc_range_add(base + PAGE), MT_BRK_FROZEN);
+	cr_expect_eq(mt_glibc_range_add(base + PAGE - 32), MT_BRK_INSIDE);
+	cr_expect(mt_glibc_range_may_have(base) && mt_glibc_range_has(base));
+	cr_expect(mt_glibc_range_has(base + PAGE - 32));
+	cr_expect_not(mt_glibc_range_may_have(base + PAGE));
+	cr_expect_not(mt_glibc_range_has(base + PAGE));
+	cr_expect_not(mt_glibc_range_has(base - 16));
+	cr_expect_not(mt_glibc_range_has(NULL));
+	cr_expect_not(mt_glibc_range_give_up());
 }
 
 Test(brk_range, has_at_its_freezing_all_that_lies_below_the_program_break)
@@ -75,9 +76,9 @@ Test(brk_range, has_at_its_freezing_all_that_lies_below_the_program_break)
 	char *base = begin();
 
 	extend(2 * PAGE);
-	cr_expect(mt_brk_range_freeze());
-	cr_expect_eq(mt_brk_range_bytes(), 2 * PAGE, "libc may have been called past us");
-	cr_expect(mt_brk_range_has(base + 2 * PAGE - 32));
+	cr_expect(mt_glibc_range_freeze());
+	cr_expect_eq(mt_glibc_range_bytes(), 2 * PAGE, "libc may have been called past us");
+	cr_expect(mt_glibc_range_has(base + 2 * PAGE - 32));
 }
 
 Test(brk_range, stays_as_long_as_it_was_when_libc_lowers_the_program_break)
@@ -85,14 +86,14 @@ Test(brk_range, stays_as_long_as_it_was_when_libc_lowers_the_program_break)
 	char *base = begin();
 
 	extend(8 * PAGE);
-	cr_expect_eq(mt_brk_range_add(base), MT_BRK_EXTENDED);
+	cr_expect_eq(mt_glibc_range_add(base), MT_BRK_EXTENDED);
 	extend(-6 * PAGE);
-	cr_expect(mt_brk_range_freeze());
-	cr_expect_eq(mt_brk_range_bytes(), 8 * PAGE);
-	cr_expect(mt_brk_range_overlaps(base + 4 * PAGE, PAGE), "jemalloc must not use that");
-	cr_expect(mt_brk_range_overlaps(base - PAGE, PAGE + 1));
-	cr_expect_not(mt_brk_range_overlaps(base - PAGE, PAGE));
-	cr_expect_not(mt_brk_range_overlaps(base + 8 * PAGE, PAGE));
+	cr_expect(mt_glibc_range_freeze());
+	cr_expect_eq(mt_glibc_range_bytes(), 8 * PAGE);
+	cr_expect(mt_glibc_range_overlaps(base + 4 * PAGE, PAGE), "jemalloc must not use that");
+	cr_expect(mt_glibc_range_overlaps(base - PAGE, PAGE + 1));
+	cr_expect_not(mt_glibc_range_overlaps(base - PAGE, PAGE));
+	cr_expect_not(mt_glibc_range_overlaps(base + 8 * PAGE, PAGE));
 }
 
 Test(brk_range, has_every_block_once_it_is_given_up)
@@ -101,20 +102,20 @@ Test(brk_range, has_every_block_once_it_is_given_up)
 	int local;
 
 	extend(PAGE);
-	cr_expect_eq(mt_brk_range_add(base), MT_BRK_EXTENDED);
-	cr_expect(mt_brk_range_give_up());
-	cr_expect(mt_brk_range_is_given_up());
-	cr_expect(mt_brk_range_is_inside(&local));
-	cr_expect_eq(mt_brk_range_add(&local), MT_BRK_INSIDE);
-	cr_expect_not(mt_brk_range_freeze(), "blocks outside could not be told from jemalloc's");
-	cr_expect_not(mt_brk_range_has(&local));
+	cr_expect_eq(mt_glibc_range_add(base), MT_BRK_EXTENDED);
+	cr_expect(mt_glibc_range_give_up());
+	cr_expect(mt_glibc_range_is_given_up());
+	cr_expect(mt_glibc_range_is_inside(&local));
+	cr_expect_eq(mt_glibc_range_add(&local), MT_BRK_INSIDE);
+	cr_expect_not(mt_glibc_range_freeze(), "blocks outside could not be told from jemalloc's");
+	cr_expect_not(mt_glibc_range_has(&local));
 }
 
 Test(brk_range, is_empty_where_no_block_was_made)
 {
 	begin();
 
-	cr_expect(mt_brk_range_freeze());
-	cr_expect_eq(mt_brk_range_bytes(), 0);
-	cr_expect_eq(mt_brk_range_end, 0, "no address takes the slow path");
+	cr_expect(mt_glibc_range_freeze());
+	cr_expect_eq(mt_glibc_range_bytes(), 0);
+	cr_expect_eq(mt_glibc_range_end, 0, "no address takes the slow path");
 }

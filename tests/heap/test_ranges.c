@@ -25,7 +25,7 @@ static void expect_same(bool may_have_more)
 {
 	expect_sorted();
 	for (uintptr_t at = 0; at < ADDRESSES; at++) {
-		bool found = mt_ranges_overlap(&set, at, at + 1);
+		bool found = mt_page_ranges_overlap(&set, at, at + 1);
 
 		cr_assert(found == has[at] || (found && may_have_more), "%zu", (size_t)at);
 	}
@@ -38,9 +38,9 @@ static void step(unsigned int longest)
 	bool adds = random() % 2;
 
 	if (adds)
-		mt_ranges_add(&set, begin, end);
+		mt_page_ranges_add(&set, begin, end);
 	else
-		mt_ranges_remove(&set, begin, end);
+		mt_page_ranges_remove(&set, begin, end);
 	memset(has + begin, adds, end - begin);
 }
 
@@ -72,16 +72,16 @@ Test(ranges, clips_a_range_to_its_ends_in_the_set)
 	uintptr_t begin = 150, end = 480;
 
 	memset(&set, 0, sizeof(set));
-	mt_ranges_add(&set, 200, 300);
-	mt_ranges_add(&set, 400, 450);
-	cr_expect(mt_ranges_clip(&set, &begin, &end));
+	mt_page_ranges_add(&set, 200, 300);
+	mt_page_ranges_add(&set, 400, 450);
+	cr_expect(mt_page_ranges_clip(&set, &begin, &end));
 	cr_expect_eq(begin, 200);
 	cr_expect_eq(end, 450);
 	begin = 250, end = 420;
-	cr_expect(mt_ranges_clip(&set, &begin, &end));
+	cr_expect(mt_page_ranges_clip(&set, &begin, &end));
 	cr_expect_eq(begin, 250);
 	cr_expect_eq(end, 420);
 	begin = 300, end = 400;
-	cr_expect_not(mt_ranges_clip(&set, &begin, &end));
+	cr_expect_not(mt_page_ranges_clip(&set, &begin, &end));
 	cr_expect_eq(begin, 300);
 }

@@ -31,7 +31,7 @@ static void look(uint64_t ms, int64_t used_mb, int64_t anon_mb, bool exact, int6
 	now.anon_bytes = (uint64_t)(anon_mb * MB);
 	now.heap = (struct mt_heap_size){
 		.exact = exact, .held_bytes = held_mb * MB, .free_bytes = free_mb * MB};
-	mt_headroom_update(&headroom, &now, &ceiling);
+	mt_reclaim_headroom_update(&headroom, &now, &ceiling);
 	now.purged = false;
 }
 
@@ -41,9 +41,9 @@ static bool passed(bool exact, int64_t held_mb, int64_t free_mb, int64_t fresh_m
 					  .held_bytes = held_mb * MB,
 					  .free_bytes = free_mb * MB,
 					  .fresh_bytes = fresh_mb * MB};
-	struct mt_reclaimable room = mt_ceiling_reclaimable(&ceiling, &heap);
+	struct mt_reclaimable room = mt_reclaim_ceiling_reclaimable(&ceiling, &heap);
 
-	return mt_ceiling_is_passed(&ceiling, &room, now.now_ns);
+	return mt_reclaim_ceiling_is_passed(&ceiling, &room, now.now_ns);
 }
 
 /* 1000 MB less the margin of 31: 969. */

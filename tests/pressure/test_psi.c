@@ -16,7 +16,7 @@ static void begin_psi(void)
 {
 	begin();
 	memset(watched, 0, sizeof(watched));
-	mt_psi_fork_child();
+	mt_cgroup_psi_fork_child();
 }
 
 TestSuite(psi, .init = begin_psi, .fini = end);
@@ -26,7 +26,7 @@ static struct mt_psi_sample look_of(const char *group)
 	struct mt_psi_sample out;
 
 	memset(&out, 0x5a, sizeof(out));
-	mt_psi_read(root, group, watched, &out);
+	mt_cgroup_psi_read(root, group, watched, &out);
 	return out;
 }
 
@@ -65,7 +65,7 @@ Test(psi, the_total_is_that_of_its_line)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint64_t total = 42;
 
-		cr_expect_eq(mt_psi_parse(rows[i].text, rows[i].line, &total), rows[i].valid,
+		cr_expect_eq(mt_cgroup_psi_parse(rows[i].text, rows[i].line, &total), rows[i].valid,
 			     "'%s'", rows[i].text);
 		cr_expect_eq(total, rows[i].valid ? rows[i].total : 42, "'%s'", rows[i].text);
 	}

@@ -23,7 +23,7 @@ TestSuite(limit_report, .init = start);
 
 static void expect_advice(const char *part)
 {
-	mt_rss_limit_attribute(&limit_report_, &figures, figures.heap_resident_bytes != 0);
+	mt_pressure_rss_limit_attribute(&limit_report_, &figures, figures.heap_resident_bytes != 0);
 	cr_expect_not_null(strstr(limit_report_.advice, part), "%s", limit_report_.advice);
 	cr_expect_lt(strlen(limit_report_.advice), sizeof(limit_report_.advice) - 1, "it is cut");
 }
@@ -36,7 +36,7 @@ Test(limit_report, shares_the_heap_out)
 	figures.heap_resident_bytes = MB(700);
 	figures.gpu_pinned_bytes = MB(7);
 
-	mt_rss_limit_attribute(&limit_report_, &figures, true);
+	mt_pressure_rss_limit_attribute(&limit_report_, &figures, true);
 
 	cr_expect_eq(limit_report_.heap_live_bytes, MB(500));
 	cr_expect_eq(limit_report_.heap_dirty_bytes, MB(40));
@@ -51,7 +51,7 @@ Test(limit_report, never_counts_below_zero)
 	figures.heap_live_bytes = MB(5000); /* never touched */
 	figures.heap_resident_bytes = MB(700);
 
-	mt_rss_limit_attribute(&limit_report_, &figures, true);
+	mt_pressure_rss_limit_attribute(&limit_report_, &figures, true);
 
 	cr_expect_eq(limit_report_.heap_pinned_bytes, 0);
 	cr_expect_eq(limit_report_.other_anon_bytes, 0);
@@ -61,7 +61,7 @@ Test(limit_report, takes_what_no_allocator_tells_for_other_memory)
 {
 	figures.heap_live_bytes = MB(300);
 
-	mt_rss_limit_attribute(&limit_report_, &figures, false);
+	mt_pressure_rss_limit_attribute(&limit_report_, &figures, false);
 
 	cr_expect_eq(limit_report_.heap_pinned_bytes, 0);
 	cr_expect_eq(limit_report_.other_anon_bytes, MB(600));
@@ -72,7 +72,7 @@ Test(limit_report, swapped_memory_is_somebodys_too)
 	limit_report_.swap_bytes = MB(100);
 	figures.heap_live_bytes = MB(300);
 
-	mt_rss_limit_attribute(&limit_report_, &figures, false);
+	mt_pressure_rss_limit_attribute(&limit_report_, &figures, false);
 
 	cr_expect_eq(limit_report_.other_anon_bytes, MB(700));
 }

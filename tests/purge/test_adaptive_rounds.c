@@ -48,12 +48,12 @@ static void expect_row(const struct row *row)
 	char steps[ENDS_MAX + 1] = "";
 	size_t pressure = strlen(row->pressure);
 
-	mt_adaptive_rounds_start(&adaptive);
-	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 1);
+	mt_rounds_auto_start(&adaptive);
+	cr_expect_eq(mt_rounds_auto_step(&adaptive), 1);
 	for (size_t i = 0; row->steps[i]; i++) {
-		mt_adaptive_rounds_add(&adaptive, MIB(row->mb[i]),
-				       i < pressure && row->pressure[i] == 'p');
-		steps[i] = (char)('0' + mt_adaptive_rounds_step(&adaptive));
+		mt_rounds_auto_add(&adaptive, MIB(row->mb[i]),
+				   i < pressure && row->pressure[i] == 'p');
+		steps[i] = (char)('0' + mt_rounds_auto_step(&adaptive));
 	}
 	cr_expect_str_eq(steps, row->steps, "%s", row->name);
 }
@@ -69,10 +69,10 @@ static uint64_t share_of_step(uint64_t step, uint64_t growth_bytes)
 {
 	uint64_t seen = 0;
 
-	mt_adaptive_rounds_start(&adaptive);
+	mt_rounds_auto_start(&adaptive);
 	for (uint64_t i = 0; i < 2000; i++) {
-		mt_adaptive_rounds_add(&adaptive, MIB(300) + i * growth_bytes, false);
-		seen += i >= 1000 && mt_adaptive_rounds_step(&adaptive) == step;
+		mt_rounds_auto_add(&adaptive, MIB(300) + i * growth_bytes, false);
+		seen += i >= 1000 && mt_rounds_auto_step(&adaptive) == step;
 	}
 	return seen;
 }
@@ -88,38 +88,38 @@ Test(adaptive, a_leak_keeps_the_first_step_however_slow)
 
 Test(adaptive, is_patient_again_after_a_long_time_on_the_last_rung)
 {
-	mt_adaptive_rounds_start(&adaptive);
+	mt_rounds_auto_start(&adaptive);
 	for (uint64_t i = 0; i < 8 * MT_ADAPTIVE_ROUNDS_LONGEST; i++) /* wrong again and again */
-		mt_adaptive_rounds_add(
-			&adaptive, MIB(300) + (mt_adaptive_rounds_step(&adaptive) - 1) * MIB(20),
-			false);
+		mt_rounds_auto_add(&adaptive,
+				   MIB(300) + (mt_rounds_auto_step(&adaptive) - 1) * MIB(20),
+				   false);
 	cr_expect_eq(adaptive.window, MT_ADAPTIVE_ROUNDS_LONGEST);
 	for (int i = 0; i < 4 * MT_ADAPTIVE_ROUNDS_LONGEST; i++)
-		mt_adaptive_rounds_add(&adaptive, MIB(300), false);
-	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 5);
+		mt_rounds_auto_add(&adaptive, MIB(300), false);
+	cr_expect_eq(mt_rounds_auto_step(&adaptive), 5);
 	cr_expect_eq(adaptive.window, 4);
 }
 
 Test(adaptive, takes_pressure_for_no_mistake_of_its_own)
 {
-	mt_adaptive_rounds_start(&adaptive);
+	mt_rounds_auto_start(&adaptive);
 	for (int turn = 0; turn < 20; turn++) {
 		for (int i = 0; i < 8; i++)
-			mt_adaptive_rounds_add(&adaptive, MIB(300), false);
-		cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 5);
-		mt_adaptive_rounds_add(&adaptive, MIB(300), true);
-		cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 1);
+			mt_rounds_auto_add(&adaptive, MIB(300), false);
+		cr_expect_eq(mt_rounds_auto_step(&adaptive), 5);
+		mt_rounds_auto_add(&adaptive, MIB(300), true);
+		cr_expect_eq(mt_rounds_auto_step(&adaptive), 1);
 	}
 }
 
 Test(adaptive, climbs_again_once_what_has_grown_is_flat)
 {
-	mt_adaptive_rounds_start(&adaptive);
+	mt_rounds_auto_start(&adaptive);
 	for (int i = 0; i < 20; i++)
-		mt_adaptive_rounds_add(&adaptive, MIB(300), false);
-	mt_adaptive_rounds_add(&adaptive, MIB(900), false);
-	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 1);
+		mt_rounds_auto_add(&adaptive, MIB(300), false);
+	mt_rounds_auto_add(&adaptive, MIB(900), false);
+	cr_expect_eq(mt_rounds_auto_step(&adaptive), 1);
 	for (int i = 0; i < 17; i++) /* the window has doubled */
-		mt_adaptive_rounds_add(&adaptive, MIB(900), false);
-	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 5);
+		mt_rounds_auto_add(&adaptive, MIB(900), false);
+	cr_expect_eq(mt_rounds_auto_step(&adaptive), 5);
 }

@@ -20,14 +20,14 @@ static void purged(uint64_t seconds, uint64_t anon_mib, uint64_t live_mib)
 {
 	struct mt_snapshot after = at(seconds, anon_mib, live_mib);
 
-	mt_refill_note_purge(&refill, &after);
+	mt_policy_refill_note_purge(&refill, &after);
 }
 
 static bool is_suspected(uint64_t seconds, uint64_t anon_mib, uint64_t live_mib, uint64_t dirty_mib)
 {
 	struct mt_snapshot now = at(seconds, anon_mib, live_mib);
 
-	return mt_refill_is_suspected(&refill, &now, dirty_mib * MT_MIB, THRESHOLD);
+	return mt_policy_refill_is_suspected(&refill, &now, dirty_mib * MT_MIB, THRESHOLD);
 }
 
 Test(refill, is_what_rises_above_live_and_dirty_bytes_after_a_purge)
@@ -59,7 +59,7 @@ Test(refill, is_looked_for_seldom_where_that_did_not_help)
 	cr_expect_not(is_suspected(1, 100, 40, 0));
 	cr_expect(is_suspected(2, 100, 40, 0));
 	for (int i = 0; i < 20; i++)
-		mt_refill_note_look(&refill, &then, false);
+		mt_policy_refill_note_look(&refill, &then, false);
 	purged(2, 60, 40);
 	cr_expect_not(is_suspected(3600, 100, 40, 0));
 	cr_expect(is_suspected(3602, 100, 40, 0));

@@ -27,14 +27,14 @@ static void begin(uint64_t cost_ns)
 				   .live_bytes = MIB(180),
 				   .allocated_bytes = MIB(1000)};
 	asked = (struct mt_last_sample){.cost_ns = cost_ns, .dirty_bytes = MIB(2)};
-	mt_sampling_interval_note(&asked, &now);
+	mt_tick_interval_note(&asked, &now);
 	now.now_ns += MS(100);
 	now.allocated_bytes += MIB(50); /* which has been freed again */
 }
 
 static enum mt_sampling_interval decide(void)
 {
-	return mt_sampling_interval_decide(&asked, &policy, &now, &cfg, true);
+	return mt_tick_interval_decide(&asked, &policy, &now, &cfg, true);
 }
 
 Test(sampling, does_not_ask_below_the_gate)
@@ -59,7 +59,7 @@ Test(sampling, fragmentation_is_not_read_again_at_every_tick)
 	/* a minute of churn that leaves everything as it was */
 	for (int tick = 0; tick < 600; tick++) {
 		if (decide() == MT_SAMPLING_INTERVAL_READ) {
-			mt_sampling_interval_note(&asked, &now);
+			mt_tick_interval_note(&asked, &now);
 			count++;
 		}
 		now.now_ns += MS(100);
@@ -79,7 +79,7 @@ Test(sampling, a_cheap_sample_is_read_at_every_tick)
 Test(sampling, a_process_at_rest_is_not_read_again)
 {
 	begin(FAIR);
-	mt_sampling_interval_note(&asked, &now);
+	mt_tick_interval_note(&asked, &now);
 	now.now_ns += SECONDS(3600);
 	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_REUSE);
 	now.anon_bytes += 4096;
@@ -114,7 +114,7 @@ Test(sampling, live_memory_that_is_not_resident_hides_nothing_for_long)
 	begin(FAIR);
 	now.live_bytes = MIB(2000);
 	now.allocated_bytes = MIB(4000);
-	mt_sampling_interval_note(&asked, &now);
+	mt_tick_interval_note(&asked, &now);
 	now.now_ns += MS(900);
 	now.allocated_bytes += MIB(2);
 	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_SKIP);
@@ -126,8 +126,8 @@ Test(sampling, where_nobody_counts_the_answer_is_never_taken_for_unchanged)
 {
 	begin(FAIR);
 	now.allocated_bytes = 0;
-	mt_sampling_interval_note(&asked, &now);
+	mt_tick_interval_note(&asked, &now);
 	now.now_ns += SECONDS(1);
-	cr_expect_eq(mt_sampling_interval_decide(&asked, &policy, &now, &cfg, false),
+	cr_expect_eq(mt_tick_interval_decide(&asked, &policy, &now, &cfg, false),
 		     MT_SAMPLING_INTERVAL_READ);
 }

@@ -15,7 +15,7 @@ static uint32_t add(struct mt_name_table *names, unsigned number, int width)
 	char name[512];
 	int bytes = snprintf(name, sizeof(name), "<gen%0*u>", width, number);
 
-	return mt_name_table_add(names, name, (size_t)bytes);
+	return mt_tracing_name_add(names, name, (size_t)bytes);
 }
 
 /* Returns how many names had room. */
@@ -59,10 +59,10 @@ Test(name_table, takes_long_names_until_their_text_is_full)
 Test(name_table, ends_a_name_at_its_first_nul)
 {
 	struct mt_name_table *names = calloc(1, sizeof(*names));
-	uint32_t offset = mt_name_table_add(names, "a\0b", 3);
+	uint32_t offset = mt_tracing_name_add(names, "a\0b", 3);
 
-	cr_expect_eq(mt_name_table_add(names, "a\0c", 3), offset);
-	cr_expect_eq(mt_name_table_add(names, "a", 1), offset);
+	cr_expect_eq(mt_tracing_name_add(names, "a\0c", 3), offset);
+	cr_expect_eq(mt_tracing_name_add(names, "a", 1), offset);
 	free(names);
 }
 
@@ -72,20 +72,20 @@ Test(name_table, the_table_of_stacks_counts_what_is_beyond_it)
 	struct mt_lines_frame frame = {0};
 	uint32_t number, index = 0;
 
-	cr_assert(mt_line_table_map());
-	mt_line_table_begin_reading(0);
+	cr_assert(mt_tracing_table_map());
+	mt_tracing_table_begin_reading(0);
 	for (number = 0; index != MT_LINE_TABLE_NONE; number++) {
-		frame = (struct mt_lines_frame){mt_line_table_name("x.py", 4), number};
-		index = mt_line_table_stack(&frame, 1);
-		mt_line_table_add(index, 10);
+		frame = (struct mt_lines_frame){mt_tracing_table_name("x.py", 4), number};
+		index = mt_tracing_table_stack(&frame, 1);
+		mt_tracing_table_add(index, 10);
 	}
 	cr_expect_eq(number, MT_LINES_STACKS_MAX + 1);
 	frame.line = 7;
-	cr_expect_eq(mt_line_table_stack(&frame, 1), 7);
-	mt_line_table_describe(&head);
+	cr_expect_eq(mt_tracing_table_stack(&frame, 1), 7);
+	mt_tracing_table_describe(&head);
 	cr_expect_eq(head.left_out_count, 1);
 	cr_expect_eq(head.left_out_bytes, 10);
-	mt_line_table_unmap();
+	mt_tracing_table_unmap();
 }
 
 Test(name_table, the_table_of_stacks_takes_no_more_frames_than_it_has)
@@ -93,10 +93,10 @@ Test(name_table, the_table_of_stacks_takes_no_more_frames_than_it_has)
 	struct mt_lines_frame frames[MT_LINES_DEPTH_MAX] = {{0}};
 	uint32_t number = 0;
 
-	cr_assert(mt_line_table_map());
+	cr_assert(mt_tracing_table_map());
 	do
 		frames[0].line = ++number;
-	while (mt_line_table_stack(frames, MT_LINES_DEPTH_MAX) != MT_LINE_TABLE_NONE);
+	while (mt_tracing_table_stack(frames, MT_LINES_DEPTH_MAX) != MT_LINE_TABLE_NONE);
 	cr_expect_eq(number, MT_LINES_FRAMES_MAX / MT_LINES_DEPTH_MAX + 1);
-	mt_line_table_unmap();
+	mt_tracing_table_unmap();
 }
