@@ -2,7 +2,7 @@
  * 256 live blocks of 8 to 1024 B, the oldest replaced by the next. --keep-every K: of those, 1 in K
  * is kept in a list, as objects are that outlive the work that made them; at the end the older
  * three quarters of the list are dropped. --small 1: the process stays small before the loop; else
- * it makes a block of 1 MB first, as a program that is worth a measurement has: the library serves
+ * it makes a block of 2 MB first, as a program that is worth a measurement has: the library serves
  * small processes in another way. Sizes are drawn before the clock starts, so the loop is
  * the same few instructions under every allocator, and the difference between two runs of different
  * length is the pairs alone. */
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < SIZES; i++)
 		sizes[i] = random_between(&state, 8, 1024);
 	if (!option_count(argc, argv, "--small", 0))
-		free(must_alloc(1 << 20));
+		free(must_alloc(2 << 20));
 	uint64_t begun = now_ns();
 	for (size_t i = 1; i < threads; i++)
 		if (pthread_create(&ids[i], NULL, run_thread, NULL) != 0)
