@@ -90,3 +90,21 @@ def test_the_reason_for_libcs_malloc_is_mlockall_and_no_other(run, env, compile_
 
 	reasons = [line.partition("for good: ")[2] for line in got.stderr.splitlines() if "for good: " in line]
 	assert reasons == ["the program imports mlockall"], got.stderr
+
+
+@pytest.mark.parametrize("shift", range(4))
+def test_a_program_whose_versions_lie_between_its_symbols_and_their_names_wakes_up(run, env, compile_c, shift):
+	"""What lld links, rustc's programs too: the versions were read as symbols, and one of four died."""
+	program = compile_c("versions_between.c", "-fuse-ld=lld", "-Wl,--hash-style=gnu", f"-DSHIFT={shift}", "-lm")
+
+	got = run([program], env())
+
+	assert (got.returncode, got.stdout, got.stderr) == (0, "goes on\n", "")
+
+
+@pytest.mark.parametrize("style", ["gnu", "sysv", "both"])
+@pytest.mark.parametrize("linker", ["bfd", "lld"])
+def test_an_import_of_mlockall_is_found_whoever_links(run, env, compile_c, linker, style):
+	got = run([compile_c("imports_mlockall.c", f"-fuse-ld={linker}", f"-Wl,--hash-style={style}")], env(LOG_LEVEL="info"))
+
+	assert "for good: the program imports mlockall" in got.stderr
