@@ -44,15 +44,21 @@ static int check(const char *pid_text, double threshold, bool json)
 	struct mt_limit memory;
 	struct mt_process process = {0};
 	struct mt_error_reason why;
+	enum mt_err found = MT_ERR_OK;
 	enum mt_exit code;
 	pid_t pid = 0;
 	bool above;
 
 	if (pid_text && (code = mt_target_choose(pid_text, false, &pid)) != MT_EXIT_OK)
 		return code;
-	/* The cgroup of a process that may not be looked into is known, too. */
-	if (pid && mt_process_find(pid, &process, &why) == MT_ERR_UNKNOWN)
+	if (pid)
+		found = mt_process_find(pid, &process, &why);
+	if (found == MT_ERR_UNKNOWN)
 		return mt_error_fail(MT_EXIT_NO_PROCESS, &why);
+	if (found != MT_ERR_OK)
+		mt_error_say("process %d: its MT_LIMIT_MB and MT_CGROUP may not be read; its "
+			     "cgroup and the machine count",
+			     (int)pid);
 	if (find_limit(&process, pid, &memory) != MT_ERR_OK) {
 		mt_error_say("neither a cgroup limit nor /proc/meminfo can be read");
 		return MT_EXIT_USAGE;

@@ -385,8 +385,8 @@ static int run_list(void (*print)(const struct mt_process_list *))
 			mt_process_say(&processes.list[i].process, processes.list[i].why.text);
 	print(&processes);
 	if (processes.denied_count)
-		mt_error_say("processes of others are left out: %zu. Root needs CAP_SYS_PTRACE to "
-			     "look into them; or run mtctl as their user",
+		mt_error_say("processes that root may not look into are left out: %zu. "
+			     "CAP_SYS_PTRACE is missing, or the kernel forbids it",
 			     processes.denied_count);
 	mt_process_list_free(&processes);
 	return MT_EXIT_OK;

@@ -1,7 +1,9 @@
 """What mtctl says about limits, pressure and reports of MT_RSS_LIMIT_MB, against fake_shim.py: handmade figures, forged and hostile ones."""
 import json
+import os
 import pathlib
 import re
+import subprocess
 import sys
 
 import pytest
@@ -209,6 +211,17 @@ def test_check_goes_by_the_limit_that_the_shim_goes_by(ctl, spawn, env, awake):
 
 	assert (seen["limit_bytes"], seen["source"]) == (300 * MB, "MT_LIMIT_MB")
 	assert "of 300.0 MB (MT_LIMIT_MB)" in ctl("check", process.pid).stdout
+
+
+def test_check_says_of_a_process_of_another_user_that_its_limit_is_not_known(mtctl, public, bare, spawn):
+	if os.geteuid() != 0:
+		pytest.skip("needs root to become nobody")
+	process = spawn(["/bin/sleep", "60"], dict(bare, MT_LIMIT_MB="20"))
+	got = subprocess.run([public(mtctl), "check", str(process.pid)], env=bare, user=65534, group=65534, extra_groups=[],
+	                     capture_output=True, text=True, check=False)
+
+	assert got.returncode == 0 and "MT_LIMIT_MB" not in got.stdout
+	assert "its MT_LIMIT_MB and MT_CGROUP may not be read; its cgroup and the machine count" in got.stderr
 
 
 # ---- the group that MT_CGROUP names, with injected files ----
