@@ -127,7 +127,7 @@ void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t ali
 {
 	void *from = arena_of(arena, bytes);
 	uint64_t free_before = free_for(from, bytes);
-	size_t least = bytes >= MT_JEMALLOC_MOVE_LEAST ? mt_jemalloc_page_bytes() : 1;
+	size_t least = bytes >= MT_JEMALLOC_PAGE_LEAST ? mt_jemalloc_page_bytes() : 1;
 	void *block = __real_je_large_palloc(thread, from, bytes,
 					     alignment > least ? alignment : least, zero);
 

@@ -342,10 +342,11 @@ void mt_jemalloc_large_classes(size_t least_bytes, size_t *out_count, size_t *ou
 static bool is_sparse(const void *ptr, size_t bytes)
 {
 	unsigned char is_resident[MT_JEMALLOC_MOVE_ALWAYS / LEAST_PAGE_BYTES];
-	size_t pages = bytes / mt_os_page_bytes(), count = 0;
+	size_t page = mt_os_page_bytes(), ahead = (uintptr_t)ptr % page;
+	size_t pages = (ahead + bytes) / page, count = 0;
 
 	mt_assert(pages <= sizeof(is_resident));
-	if (mt_raw_syscall(SYS_mincore, ptr, bytes, is_resident) != 0)
+	if (mt_raw_syscall(SYS_mincore, (const char *)ptr - ahead, pages * page, is_resident) != 0)
 		return false;
 	for (size_t i = 0; i < pages; i++)
 		count += is_resident[i] & 1;

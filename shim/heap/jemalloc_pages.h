@@ -108,8 +108,10 @@ void mt_jemalloc_large_classes(size_t least_bytes, size_t *out_count, size_t *ou
  * of the old block is returned to the kernel once it is copied. Any thread; waits up to 10 ms for
  * the purge lock. Never holds a lock of jemalloc's. */
 
-/* bytes: smaller blocks are left to jemalloc */
-#define MT_JEMALLOC_MOVE_LEAST (1u << 20)
+/* bytes: smaller blocks are left to jemalloc, as libc copies those that it does not map */
+#define MT_JEMALLOC_MOVE_LEAST (128u << 10)
+/* bytes: larger blocks begin at a page; of smaller ones the holes are skipped in a copy */
+#define MT_JEMALLOC_PAGE_LEAST (1u << 20)
 /* bytes: of smaller ones only those of which less than half is resident; a copy is faster */
 #define MT_JEMALLOC_MOVE_ALWAYS (4u << 20)
 

@@ -2,7 +2,8 @@
  * Prints the largest resident size in MB.
  *
  *   pressure_sparse KIND    malloc, calloc, memalign: one block of 1,000 MB, 1 MB touched;
- *                           many: 200 blocks of 1.5 MB; refused: as malloc, without mremap(2) */
+ *                           many: 200 blocks of 1.5 MB; smaller: 1,500 of 200 kB;
+ *                           refused: as malloc, without mremap(2) */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -15,7 +16,7 @@
 #include <sys/syscall.h>
 
 #define MB   ((size_t)1 << 20)
-#define MANY 200u
+#define MANY 1500u
 
 /* Every mremap of the process fails with EPERM, as in some sandboxes. */
 static int refuse_mremap(void)
@@ -64,16 +65,16 @@ static void one(const char *kind)
 	check(block, is_zeroed);
 }
 
-static void many(void)
+static void many(unsigned int count, size_t first, size_t last)
 {
 	static char *blocks[MANY];
 
-	for (size_t size = 3 * MB / 2; size <= 12 * MB; size *= 2)
-		for (unsigned int i = 0; i < MANY; i++) {
+	for (size_t size = first; size <= last; size *= 2)
+		for (unsigned int i = 0; i < count; i++) {
 			blocks[i] = realloc(blocks[i], size);
-			if (size == 3 * MB / 2)
-				blocks[i][5000] = (char)i;
-			if (blocks[i][5000] != (char)i)
+			if (size == first)
+				blocks[i][5000] = blocks[i][first - 1] = (char)i;
+			if (blocks[i][5000] != (char)i || blocks[i][first - 1] != (char)i)
 				exit(5);
 		}
 }
@@ -100,7 +101,9 @@ int main(int argc, char **argv)
 	if (strcmp(kind, "refused") == 0 && refuse_mremap())
 		return 77;
 	if (strcmp(kind, "many") == 0)
-		many();
+		many(200, 3 * MB / 2, 12 * MB);
+	else if (strcmp(kind, "smaller") == 0)
+		many(MANY, 200000, 800000);
 	else
 		one(kind);
 	printf("%ld\n", peak_kb() / 1024);

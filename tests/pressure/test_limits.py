@@ -139,7 +139,7 @@ def test_a_pool_of_300_threads_that_free_all_they_had_lives_where_it_lives_witho
 	assert (got.returncode, got.stdout) == (0, "ready\n"), got.stderr
 
 
-@pytest.mark.parametrize("kind", ["malloc", "calloc", "memalign", "many"])
+@pytest.mark.parametrize("kind", ["malloc", "calloc", "memalign", "many", "smaller"])
 def test_a_block_that_is_hardly_touched_stays_so_when_it_grows(run, env, limited, compile_c, kind, backend):
 	"""1,000 MB with 1 MB touched: all of it was copied, and the limit killed the program."""
 	got = run([compile_c("pressure_sparse.c"), kind], env(), preexec_fn=limited(256).enter)
