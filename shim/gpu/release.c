@@ -655,12 +655,13 @@ static bool is_enough_cached(const struct mt_pool_shortage *shortage)
 static bool may_complete(const struct mt_pool_shortage *shortage)
 {
 	const struct mt_block *block;
-	bool is = mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS;
 	bool has = false;
 
+	if (mt_os_now_ns() - shortage->start_ns >= OOM_WAIT_NS)
+		return false;
 	MT_EACH_CONTEXT(context)
 	{
-		if (!is || has || !mt_context_is_on(context, shortage->device))
+		if (has || !mt_context_is_on(context, shortage->device))
 			continue;
 		mt_lock_lock(&context->lock);
 		block = context->pending_line.first;

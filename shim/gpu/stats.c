@@ -132,7 +132,7 @@ bool mt_gpu_stats_used_bytes(uint64_t *out)
 	for (int i = 0; i < count; i++) {
 		if (!mt_pool_read_memory(devices[i], &free_bytes, &total))
 			continue;
-		used += total > free_bytes ? total - free_bytes : 0;
+		used += mt_sat_sub(total, free_bytes);
 		is_read = true;
 	}
 	*out = used;

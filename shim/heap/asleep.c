@@ -563,85 +563,55 @@ void mt_asleep_fork_child(void)
 #define GNU_BUCKETS  4 /* words before the Bloom filter; its length is the third */
 #define SYMBOLS_MOST 100000u
 
-/* An object's dynamic symbols and what else its dynamic section names. */
-struct dynamic_tables {
-	const ElfW(Sym) * symbols;
-	const char *strings;
-	size_t strings_bytes;
-	const uint32_t *gnu_hash, *hash;
-	uintptr_t next; /* the nearest table behind the symbols; UINTPTR_MAX: none */
-};
-
-static void read_dynamic_tables(const struct mt_elf_object *object, struct dynamic_tables *out)
-{
-	*out = (struct dynamic_tables){.next = UINTPTR_MAX};
-	for (const ElfW(Dyn) *at = object->dynamic; at->d_tag != DT_NULL; at++) {
-		const void *table = mt_loader_at(object, at->d_un.d_ptr);
-
-		if (at->d_tag == DT_SYMTAB)
-			out->symbols = table;
-		else if (at->d_tag == DT_STRTAB)
-			out->strings = table;
-		else if (at->d_tag == DT_STRSZ)
-			out->strings_bytes = at->d_un.d_val;
-		else if (at->d_tag == DT_GNU_HASH)
-			out->gnu_hash = table;
-		else if (at->d_tag == DT_HASH)
-			out->hash = table;
-	}
-}
-
-/* Linkers differ in what lies right behind the symbols: strings, versions or a hash section. */
-static void find_next_table(const struct mt_elf_object *object, struct dynamic_tables *out)
-{
-	static const ElfW(Sxword)
-		tags[] = {DT_STRTAB, DT_GNU_HASH, DT_VERSYM, DT_VERNEED, DT_RELA, DT_JMPREL};
-
-	for (const ElfW(Dyn) *at = object->dynamic; at->d_tag != DT_NULL; at++)
-		for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
-			uintptr_t table = (uintptr_t)mt_loader_at(object, at->d_un.d_ptr);
-
-			if (at->d_tag == tags[i] && table > (uintptr_t)out->symbols &&
-			    table < out->next)
-				out->next = table;
-		}
-}
-
 /* Up to which symbol there may be undefined ones. Behind them in the table come those that the GNU
  * hash section knows, and it says which is the first. If it is empty, lld says how many symbols
- * there are, and GNU ld always says 1. */
-static size_t undefined_end(const struct dynamic_tables *tables)
+ * there are. GNU ld always says 1, and puts the strings right behind the table. What else lies in
+ * between is no symbol, and its name may be anywhere. */
+static size_t undefined_end(const ElfW(Sym) * symbols, const char *strings,
+			    const uint32_t *gnu_hash, const uint32_t *hash)
 {
-	const uint32_t *gnu_hash = tables->gnu_hash;
-	size_t between = (tables->next - (uintptr_t)tables->symbols) / sizeof(*tables->symbols);
+	const uint32_t *buckets =
+		gnu_hash ? gnu_hash + GNU_BUCKETS + gnu_hash[2] * (sizeof(ElfW(Addr)) / 4) : NULL;
+	size_t between = (uintptr_t)strings > (uintptr_t)symbols
+				 ? ((uintptr_t)strings - (uintptr_t)symbols) / sizeof(*symbols)
+				 : 0;
 
-	if (tables->hash)
-		return tables->hash[1];
-	if (gnu_hash &&
-	    (gnu_hash[0] != 1 || gnu_hash[1] > 1 ||
-	     gnu_hash[GNU_BUCKETS + gnu_hash[2] * (sizeof(ElfW(Addr)) / sizeof(*gnu_hash))] != 0))
+	if (hash)
+		return hash[1];
+	if (gnu_hash && (gnu_hash[0] != 1 || gnu_hash[1] > 1 || buckets[0] != 0))
 		return gnu_hash[1];
 	return between < SYMBOLS_MOST ? between : 0;
 }
 
 static bool imports_mlockall(const struct mt_elf_object *object)
 {
-	struct dynamic_tables tables;
-	size_t end;
+	const ElfW(Sym) *symbols = NULL;
+	const char *strings = NULL;
+	const uint32_t *gnu_hash = NULL, *hash = NULL;
+	size_t strings_bytes = 0, end;
 
-	read_dynamic_tables(object, &tables);
-	if (!tables.symbols || !tables.strings)
-		return false;
-	find_next_table(object, &tables);
-	end = undefined_end(&tables);
-	for (size_t i = 1; i < end; i++) {
-		const ElfW(Sym) *symbol = &tables.symbols[i];
+	for (const ElfW(Dyn) *at = object->dynamic; at->d_tag != DT_NULL; at++) {
+		const void *table = mt_loader_at(object, at->d_un.d_ptr);
 
-		if (symbol->st_shndx == SHN_UNDEF &&
-		    symbol->st_name + sizeof("mlockall") <= tables.strings_bytes &&
-		    strcmp(tables.strings + symbol->st_name, "mlockall") == 0)
-			return true;
+		if (at->d_tag == DT_SYMTAB)
+			symbols = table;
+		else if (at->d_tag == DT_STRTAB)
+			strings = table;
+		else if (at->d_tag == DT_STRSZ)
+			strings_bytes = at->d_un.d_val;
+		else if (at->d_tag == DT_GNU_HASH)
+			gnu_hash = table;
+		else if (at->d_tag == DT_HASH)
+			hash = table;
 	}
+	if (!symbols || !strings)
+		return false;
+	end = undefined_end(symbols, strings, gnu_hash, hash);
+	for (size_t i = 1; i < end; i++)
+		if (symbols[i].st_shndx == SHN_UNDEF &&
+		    symbols[i].st_name + sizeof("mlockall") <= strings_bytes &&
+		    strcmp(strings + symbols[i].st_name, "mlockall") == 0)
+			return true;
 	return false;
 }
 
