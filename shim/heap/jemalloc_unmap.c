@@ -46,6 +46,12 @@
 /* The size class of 4,096 bytes, of classes of 8, 16 and four to each doubling: in each page a
  * block begins. Of larger ones a program may leave whole pages untouched. */
 #define AHEAD_CLASS_MAX 28u
+/* A thread that has grown the heap by so much joins free slabs first: up to so many. It visits so
+ * many, and so many more for each that it joins. */
+#define JOIN_AFTER_BYTES ((size_t)1 << 20)
+#define JOINS_MOST       2048u
+#define JOIN_VISITS      64u
+#define VISITS_A_JOIN    8u
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
@@ -114,10 +120,11 @@ static _Atomic size_t freed_bytes; /* since the last purge of ours; counter, no 
 static _Atomic bool is_full;       /* the kernel has once refused a mapping; flag, no ordering */
 static _Atomic bool is_refused;    /* and did so since the last sweep; likewise */
 
-/* From an arena to its `pac`, from there to its cache of purged extents, and the hooks of an arena:
- * all have jemalloc's own. 0: not seen yet. No ordering. */
+/* From an arena to its `pac`, from there to its caches of purged and of free extents, and the hooks
+ * of an arena: all have jemalloc's own. 0: not seen yet. No ordering. */
 static _Atomic ptrdiff_t pac_offset;
 static _Atomic ptrdiff_t purged_cache_offset;
+static _Atomic ptrdiff_t free_cache_offset;
 static void *_Atomic some_hooks;
 
 static _Atomic bool cannot_populate;
@@ -125,6 +132,9 @@ static _Atomic bool cannot_populate;
 static MT_TLS size_t grown_bytes; /* that were not resident */
 static MT_TLS bool has_grown;     /* the thread's last extent was not resident */
 static MT_TLS bool is_unmapped;   /* the extent that the thread destroys */
+
+static MT_TLS size_t joined_at_bytes;  /* of grown_bytes */
+static MT_TLS unsigned int joins_left; /* 0: the thread joins none now; 1: and no more of them */
 
 /* Arenas of the program may have hooks of its own, and may vanish at any time. */
 static bool has_own_arenas_only(void)
@@ -282,12 +292,48 @@ static MT_COLD void note_places(char *pac, void *hooks, char *cache, const struc
 	mt_store_relaxed(&some_hooks, hooks);
 }
 
+/* jemalloc joins a free slab with its neighbours when it purges them, since to do so at each free
+ * costs as much as to allocate one. Until then free pages in pieces of a slab serve no larger slab:
+ * strings that grow by turns would leave all that they have outgrown behind. */
+static MT_COLD void join_free(void *thread, void *pac, void *hooks, void *cache)
+{
+	struct mt_extent *extent;
+
+	mt_assert(joins_left == 0);
+	joins_left = JOINS_MOST;
+	for (unsigned int visits = 0;
+	     joins_left > 1 && visits < JOIN_VISITS + VISITS_A_JOIN * (JOINS_MOST - joins_left) &&
+	     (extent = je_ecache_evict(thread, pac, hooks, cache, 0));
+	     visits++)
+		__real_je_ecache_dalloc(thread, pac, hooks, cache, extent);
+	joins_left = 0;
+	joined_at_bytes = grown_bytes;
+}
+
+/* Returns an extent of the arena's free pages, or NULL. */
+static inline struct mt_extent *take_joined(void *thread, char *pac, void *hooks, size_t bytes,
+					    size_t alignment, bool zero)
+{
+	ptrdiff_t offset = mt_load_relaxed(&free_cache_offset);
+
+	if (mt_likely(grown_bytes - joined_at_bytes < JOIN_AFTER_BYTES) || !offset ||
+	    !has_own_arenas_only())
+		return NULL;
+	join_free(thread, pac, hooks, pac + offset);
+	return je_ecache_alloc(thread, pac, hooks, pac + offset, NULL, bytes, alignment, zero,
+			       false);
+}
+
 /* The pages have never been touched, or are purged. */
 void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *cache, void *expanded,
 				  size_t bytes, size_t alignment, bool zero, bool guarded)
 {
-	struct mt_extent *extent = NULL;
+	struct mt_extent *extent =
+		expanded || guarded ? NULL
+				    : take_joined(thread, pac, hooks, bytes, alignment, zero);
 
+	if (mt_unlikely(extent != NULL))
+		return extent;
 	if (mt_unlikely(mt_load_relaxed(&is_full)) && !expanded && !guarded &&
 	    bytes < mt_load_relaxed(&least_bytes)) {
 		extent = je_ecache_alloc(thread, pac, hooks, cache, NULL, bytes, alignment, zero,
@@ -369,9 +415,15 @@ static bool is_beside_another_arena(const struct mt_extent *extent, bool forward
 void *__wrap_je_emap_try_acquire_edata_neighbor(void *thread, void *emap, struct mt_extent *extent,
 						int pai, int state, bool forward)
 {
-	if (is_beside_another_arena(extent, forward))
+	void *neighbour;
+
+	if (is_beside_another_arena(extent, forward) || mt_unlikely(joins_left == 1))
 		return NULL;
-	return __real_je_emap_try_acquire_edata_neighbor(thread, emap, extent, pai, state, forward);
+	neighbour = __real_je_emap_try_acquire_edata_neighbor(thread, emap, extent, pai, state,
+							      forward);
+	if (mt_unlikely(joins_left) && neighbour)
+		joins_left--;
+	return neighbour;
 }
 
 void *__wrap_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
@@ -417,6 +469,8 @@ void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, 
 	size_t bytes = mt_jemalloc_extent_bytes(extent);
 
 	mt_page_flags_freed(mt_jemalloc_extent_begin(extent), bytes);
+	if (mt_unlikely(!mt_load_relaxed(&free_cache_offset)) && has_own_arenas_only())
+		mt_store_relaxed(&free_cache_offset, (char *)cache - (char *)pac);
 	__real_je_ecache_dalloc(thread, pac, hooks, cache, extent);
 	if (mt_likely(!kept))
 		return;
@@ -532,7 +586,8 @@ struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, si
 /* How jemalloc zeroes whole pages that it hands out again. Internal to jemalloc 5.3, src/ehooks.c;
  * a version without this function never calls ours. There the pages go back to the kernel: a fault
  * for each when it is touched costs several times what it costs to write zeros, and in a program
- * with threads all of them wait for the address space. glibc, tcmalloc and mimalloc write zeros. */
+ * with threads all of them wait for the address space. tcmalloc, mimalloc and, within its heap,
+ * glibc write zeros. */
 
 /* More goes back to the kernel, since the program may use little of it; glibc maps a block of that
  * size again. */

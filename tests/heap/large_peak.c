@@ -1,7 +1,7 @@
 /* large_peak.c HOW EACH -- fills 96 MB in blocks of EACH kB, frees them, and fills as much again:
  * prints the peak of the resident size in MB. "chip": a small block comes in between. "thread":
  * another thread has its first large block in between. "other": that thread fills the second
- * 96 MB. */
+ * 96 MB. "strings": none of that, but the blocks grow to this size by turns. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 
 #define ALL_BYTES ((size_t)96 << 20)
 #define LARGE     ((size_t)300 << 10)
+#define PIECE     ((size_t)64)
 
 static size_t each_bytes;
 static void *volatile kept;
@@ -25,6 +26,19 @@ static void fill_and_free(void)
 	for (size_t i = 0; i < count; i++)
 		free(blocks[i]);
 	free(blocks);
+}
+
+static void grow_by_turns(void)
+{
+	size_t count = ALL_BYTES / each_bytes;
+	char **strings = calloc(count, sizeof(*strings));
+
+	for (size_t bytes = PIECE; bytes <= each_bytes; bytes += PIECE) {
+		for (size_t i = 0; i < count; i++) {
+			strings[i] = realloc(strings[i], bytes);
+			memset(strings[i] + bytes - PIECE, 1, PIECE);
+		}
+	}
 }
 
 static void *other(void *fills)
@@ -56,6 +70,11 @@ int main(int argc, char **argv)
 	each_bytes = (argc > 2 ? strtoul(argv[2], NULL, 10) : 0) << 10;
 	if (!each_bytes)
 		return 2;
+	if (strcmp(how, "strings") == 0) {
+		grow_by_turns();
+		printf("%ld\n", peak_kb() >> 10);
+		return 0;
+	}
 	fill_and_free();
 	kept = memset(malloc(100), 1, 100);
 	if (strcmp(how, "chip") != 0 &&
