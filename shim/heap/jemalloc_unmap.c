@@ -46,6 +46,10 @@
 /* The size class of 4,096 bytes, of classes of 8, 16 and four to each doubling: in each page a
  * block begins. Of larger ones a program may leave whole pages untouched. */
 #define AHEAD_CLASS_MAX 28u
+/* Address space that the first arena maps. jemalloc begins with 2 MB, and each further mapping is
+ * larger by a size class. A list that grows finds each of its places in a mapping of its own then,
+ * and none that it has left serves a larger one. */
+#define FIRST_UNIT_BYTES ((size_t)32 << 20)
 /* A thread that has grown the heap by so much joins free slabs first: up to so many. It visits so
  * many, and so many more for each that it joins. */
 #define JOIN_AFTER_BYTES ((size_t)1 << 20)
@@ -267,14 +271,12 @@ void *__wrap_je_ehooks_default_alloc_impl(void *thread, void *address, size_t by
 	return NULL;
 }
 
-/* If the kernel refuses what an arena maps ahead, jemalloc maps each slab by itself. Extents of two
- * mappings never join, so most of the limit would be pieces that are too small to unmap. Here the
- * arena maps one extent that is large enough, and takes slabs from it. */
-static MT_COLD void map_unit(void *thread, void *pac, void *hooks, void *cache)
+/* Maps one extent of this size, from which the arena takes what it needs: extents of two mappings
+ * never join. */
+static MT_COLD void map_unit(void *thread, void *pac, void *hooks, void *cache, size_t bytes)
 {
 	struct mt_extent *unit = __real_je_ecache_alloc_grow(
-		thread, pac, hooks, cache, NULL, mt_load_relaxed(&least_bytes),
-		mt_jemalloc_page_bytes(), false, false);
+		thread, pac, hooks, cache, NULL, bytes, mt_jemalloc_page_bytes(), false, false);
 
 	if (unit)
 		__real_je_extent_dalloc_wrapper(thread, pac, hooks, unit);
@@ -334,20 +336,25 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
 
 	if (mt_unlikely(extent != NULL))
 		return extent;
+	/* If the kernel refuses what an arena maps ahead, jemalloc maps each slab by itself: most
+	 * of the limit would be pieces that are too small to unmap. */
 	if (mt_unlikely(mt_load_relaxed(&is_full)) && !expanded && !guarded &&
 	    bytes < mt_load_relaxed(&least_bytes)) {
 		extent = je_ecache_alloc(thread, pac, hooks, cache, NULL, bytes, alignment, zero,
 					 false);
 		if (!extent)
-			map_unit(thread, pac, hooks, cache);
+			map_unit(thread, pac, hooks, cache, mt_load_relaxed(&least_bytes));
 	}
 	if (!extent)
 		extent = __real_je_ecache_alloc_grow(thread, pac, hooks, cache, expanded, bytes,
 						     alignment, zero, guarded);
 	if (!extent)
 		return NULL;
-	if (mt_unlikely(!mt_load_relaxed(&some_hooks)))
+	if (mt_unlikely(!mt_load_relaxed(&some_hooks))) {
 		note_places(pac, hooks, cache, extent);
+		if (!mt_load_relaxed(&kept_bytes))
+			map_unit(thread, pac, hooks, cache, FIRST_UNIT_BYTES);
+	}
 	has_grown = true;
 	grown_bytes += bytes;
 	if (!guarded && may_be_huge(extent, expanded))
