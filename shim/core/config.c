@@ -223,8 +223,8 @@ static void format_round(uint64_t round, char *out, size_t out_bytes)
 		(void)mt_format(out, out_bytes, "%s", mode <= MT_ROUND_AUTO ? words[mode] : "?");
 }
 
-void mt_config_value_format(const struct mt_option_row *row, uint64_t value, char *out,
-			    size_t out_bytes)
+static void format_value(const struct mt_option_row *row, uint64_t value, char *out,
+			 size_t out_bytes)
 {
 	switch ((enum mt_kind)row->kind) {
 	case MT_KIND_bool:
@@ -395,7 +395,7 @@ void mt_config_defaults(struct mt_config *out)
 }
 
 /* Concurrent threads write the same bytes: the environment is not read yet. */
-MT_COLD static void fill_live(void)
+static MT_COLD void fill_live(void)
 {
 	struct mt_config defaults;
 
@@ -447,7 +447,7 @@ static void quote(const char *text, size_t length, char out[SHOWN_MAX + 4])
 	memcpy(out + shown, length > shown ? "..." : "", length > shown ? 4 : 1);
 }
 
-MT_COLD static void report_name(const char *name, size_t length, mt_config_report report)
+static MT_COLD void report_name(const char *name, size_t length, mt_config_report report)
 {
 	char line[MT_CONFIG_ERROR_MAX], shown[SHOWN_MAX + 4];
 
@@ -507,7 +507,7 @@ static void apply(struct entries_found *found, struct mt_config *out)
 }
 
 /* Reports "NAME=VALUE: not valid (0..9); 3 is taken". */
-MT_COLD static void report_value(const struct rejected_value *rejected, const struct mt_config *out,
+static MT_COLD void report_value(const struct rejected_value *rejected, const struct mt_config *out,
 				 mt_config_report report)
 {
 	char line[MT_CONFIG_ERROR_MAX], allowed[128], kept[MT_TEXT_MAX];
@@ -749,7 +749,7 @@ void mt_config_format(const struct mt_config *config, enum mt_option option, cha
 		return;
 	}
 	memcpy(&value, field, sizeof(value));
-	mt_config_value_format(&rows[option], value, out, out_bytes);
+	format_value(&rows[option], value, out, out_bytes);
 }
 
 void mt_config_format_origin(const struct mt_config *config, enum mt_option option, char *out,

@@ -83,10 +83,6 @@ struct mt_option_row {
  * min..max or a text that is too long. *out: written only on success, and not for a text. */
 enum mt_err mt_config_value_parse(const struct mt_option_row *row, const char *text, uint64_t *out);
 
-/* Formats a value as a user would write it, cut to out_bytes with a NUL. Not for a text. */
-void mt_config_value_format(const struct mt_option_row *row, uint64_t value, char *out,
-			    size_t out_bytes);
-
 /* Describes the valid values in one line, such as "0..100 %" or "auto|on|off". */
 void mt_config_value_allowed(const struct mt_option_row *row, char *out, size_t out_bytes);
 
@@ -151,7 +147,7 @@ void mt_config_defaults(struct mt_config *out);
  * NULL. Pure except for the reports. */
 #define MT_CONFIG_ERROR_MAX 384
 void mt_config_parse(const char *const *environ_list, struct mt_config *out,
-		     mt_config_report complain);
+		     mt_config_report report);
 
 /* Reads the variables of other programs from an environment. Pure. */
 void mt_config_parse_launch_env(const char *const *environ_list, struct mt_launch_env *out);

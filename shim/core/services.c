@@ -47,9 +47,9 @@ static const struct mt_object_heap_ops *object_heap_get(void)
 	return mt_load_relaxed(&object_heap_ops);
 }
 
-void mt_object_heap_set(const struct mt_object_heap_ops *given)
+void mt_object_heap_set(const struct mt_object_heap_ops *ops)
 {
-	mt_store_relaxed(&object_heap_ops, given);
+	mt_store_relaxed(&object_heap_ops, ops);
 }
 
 bool mt_object_heap_is_there(void)

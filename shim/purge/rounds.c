@@ -229,7 +229,7 @@ void mt_round_end_run_cleanup(uint64_t (*in_use_bytes)(void))
 		run_due(due, merged_counts, count);
 }
 
-void mt_round_end_check_timer(uint64_t now)
+void mt_round_end_check_timer(uint64_t now_ns)
 {
 	const struct mt_config *cfg = mt_config();
 	uint64_t span = mt_round_seconds_of(cfg->round) * MT_NS_PER_S;
@@ -238,10 +238,10 @@ void mt_round_end_check_timer(uint64_t now)
 		timer_ns = 0;
 		return;
 	}
-	if (!timer_ns || timer_ns > now + span) {
-		timer_ns = now + span;
-	} else if (now >= timer_ns) {
-		timer_ns = now + span;
+	if (!timer_ns || timer_ns > now_ns + span) {
+		timer_ns = now_ns + span;
+	} else if (now_ns >= timer_ns) {
+		timer_ns = now_ns + span;
 		(void)mt_rounds_end();
 	}
 }
