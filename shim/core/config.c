@@ -20,7 +20,7 @@ static const char *const bool_words[] = {"0", "1", "off", "on", "no", "yes", "fa
 static bool text_begins(const char *text, const char *word, const char **rest)
 {
 	for (; *word != '\0'; text++, word++)
-		if (mt_ascii_lower(*text) != mt_ascii_lower(*word))
+		if (mt_format_lower(*text) != mt_format_lower(*word))
 			return false;
 	*rest = text;
 	return true;
@@ -81,7 +81,7 @@ static enum mt_err parse_choice(const char *words, const char *text, uint64_t *o
 		size_t length = strcspn(word, "|");
 		size_t same = 0;
 
-		while (same < length && mt_ascii_lower(text[same]) == word[same])
+		while (same < length && mt_format_lower(text[same]) == word[same])
 			same++;
 		if (same == length && text[same] == '\0') {
 			*out = position;
@@ -419,8 +419,8 @@ static enum mt_option find_option(const char *name, size_t length, bool any_case
 		size_t same = 0;
 
 		while (same < length && known[same] != '\0' &&
-		       (any_case ? mt_ascii_upper(name[same]) : name[same]) ==
-			       mt_ascii_upper(known[same]))
+		       (any_case ? mt_format_upper(name[same]) : name[same]) ==
+			       mt_format_upper(known[same]))
 			same++;
 		if (same == length && known[same] == '\0')
 			return option;
@@ -540,7 +540,7 @@ static void report_values(const struct entries_found *found, const struct mt_con
 		if (!found->own_failed[option])
 			continue;
 		for (; rows[option].name[i] != '\0' && i + 4 < sizeof(label); i++)
-			label[3 + i] = mt_ascii_upper(rows[option].name[i]);
+			label[3 + i] = mt_format_upper(rows[option].name[i]);
 		label[3 + i] = '\0';
 		report_value(&(struct rejected_value){label, found->own[option], option}, out,
 			     report);
@@ -714,8 +714,8 @@ void mt_config_read(const char *const *environ_list)
 
 enum mt_err mt_config_set(struct mt_config *config, const char *name, const char *value)
 {
-	bool prefixed =
-		mt_ascii_upper(name[0]) == 'M' && mt_ascii_upper(name[1]) == 'T' && name[2] == '_';
+	bool prefixed = mt_format_upper(name[0]) == 'M' && mt_format_upper(name[1]) == 'T' &&
+			name[2] == '_';
 	enum mt_option option;
 
 	name += prefixed ? 3 : 0;

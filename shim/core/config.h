@@ -12,6 +12,7 @@
 
 #include "core/options.def"
 #include "sys/attr.h"
+#include "sys/saturating.h"
 
 /* ---- one value ---- */
 
@@ -183,5 +184,17 @@ const char *mt_config_name(enum mt_option option);
 /* Returns whether MT_ENABLE, MT_ONLY and MT_EXCLUDE let the shim work in a program of this name or
  * path. Pure. */
 bool mt_config_admits(const struct mt_config *config, const char *program);
+
+/* Returns how many bytes of free memory are worth a purge, for the policy of the shim and for
+ * mtctl: the larger one of slack_mb MiB (MT_SLACK_MB) and slack_pct percent (MT_SLACK_PCT) of
+ * anon_bytes. With less than 64 MiB of anonymous memory the first is smaller in proportion.
+ * Pure. */
+static inline uint64_t mt_config_slack_bytes(uint64_t anon_bytes, uint64_t slack_mb,
+					     uint64_t slack_pct)
+{
+	uint64_t unit = mt_min_u64(anon_bytes, (uint64_t)64 << 20) / 64;
+
+	return mt_max_u64(slack_mb * unit, anon_bytes / 100 * slack_pct);
+}
 
 #endif
