@@ -222,12 +222,10 @@ static enum mt_err make_file(int at, struct own_file *file, const void *first, s
 	return fail("cannot write", file->path, code);
 }
 
-/* Returns whether this is the file that the process made. Compares the kind too: the inode number
- * of an unlinked file may be reused for a FIFO in its place. */
+/* Returns whether this is the file that the process made. */
 static bool is_file(const struct stat *seen, const struct own_file *file)
 {
-	return S_ISREG(seen->st_mode) && seen->st_dev == file->device &&
-	       seen->st_ino == file->inode;
+	return seen->st_dev == file->device && seen->st_ino == file->inode;
 }
 
 static int open_own(const struct own_file *file, int flags)
