@@ -58,7 +58,7 @@ void mt_pool_update_mode(void);
 /* The child makes no CUDA call of the shim; its cuMemFree goes to the driver. */
 void mt_pool_fork_child(void);
 
-/* ---- figures (gpu/usage.c). Sums over contexts are taken when they are read, peaks are kept as
+/* ---- figures (gpu/pool.c). Sums over contexts are taken when they are read, peaks are kept as
  * the sums rise. mt_pool_usage takes each context's lock for an instant. The capture gate is
  * entered around a read of a device's free memory, the only call to the driver here. ---- */
 
