@@ -1,4 +1,4 @@
-/* test_headroom.c -- pressure/headroom: how much free memory the heap may keep beside a limit of
+/* test_headroom.c -- pressure/reclaim: how much free memory the heap may keep beside a limit of
  * 1000 MB. */
 #include <criterion/criterion.h>
 
