@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ctl/diagnose/diagnose.h"
+#include "core/config.h"
 #include "sys/saturating.h"
 
 /* less is what the worker keeps by default */
@@ -60,8 +61,8 @@ double mt_diagnose_awake_s(const struct mt_facts *facts)
 /* Idle bytes that are worth a purge. */
 static uint64_t purge_threshold(const struct mt_facts *facts)
 {
-	return mt_slack_bytes(mt_facts_now(facts)->rss_anon_bytes, setting(facts, "slack_mb"),
-			      setting(facts, "slack_pct"));
+	return mt_config_slack_bytes(mt_facts_now(facts)->rss_anon_bytes,
+				     setting(facts, "slack_mb"), setting(facts, "slack_pct"));
 }
 
 /* Appends a note with settings that help: in lower case live ones ("idle_ms=2000"), which a command

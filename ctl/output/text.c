@@ -299,13 +299,13 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
 
 		row[0] = i;
 		for (size_t j = 1; j <= b_length; j++) {
-			char x = mt_ascii_lower(a[i - 1]);
-			char y = mt_ascii_lower(b[j - 1]);
+			char x = mt_format_lower(a[i - 1]);
+			char y = mt_format_lower(b[j - 1]);
 
 			row[j] = mt_min_u64(above[j - 1] + (x != y),
 					    mt_min_u64(above[j], row[j - 1]) + 1);
-			if (i > 1 && j > 1 && x == mt_ascii_lower(b[j - 2]) &&
-			    y == mt_ascii_lower(a[i - 2]))
+			if (i > 1 && j > 1 && x == mt_format_lower(b[j - 2]) &&
+			    y == mt_format_lower(a[i - 2]))
 				row[j] = mt_min_u64(row[j], twice_above[j - 2] + 1);
 		}
 	}
@@ -315,7 +315,7 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
 static bool begins_with(const char *word, const char *start, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
-		if (mt_ascii_lower(word[i]) != mt_ascii_lower(start[i]))
+		if (mt_format_lower(word[i]) != mt_format_lower(start[i]))
 			return false;
 	return true;
 }

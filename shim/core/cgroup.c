@@ -279,7 +279,8 @@ bool mt_cgroup_path_find(const char *root, pid_t pid, const char *controller,
 	return search.found;
 }
 
-bool mt_cgroup_path_given(const char *root, const char *directory, struct mt_cgroup_path *out)
+/* Returns false if the path does not begin with a slash, or is too long. */
+static bool set_given(const char *root, const char *directory, struct mt_cgroup_path *out)
 {
 	if (*directory != '/' || !set_directory(out, root, "", directory))
 		return false;
@@ -323,7 +324,7 @@ static int open_in(const struct mt_cgroup_path *position, size_t length, const c
 	return open_file(path);
 }
 
-bool mt_cgroup_path_has(const struct mt_cgroup_path *position, size_t length, const char *file)
+static bool has_file(const struct mt_cgroup_path *position, size_t length, const char *file)
 {
 	int fd = open_in(position, length, file);
 
@@ -475,7 +476,7 @@ static void add_group(size_t length)
 static bool is_root(size_t length)
 {
 	return length == list.position.mount_length &&
-	       mt_cgroup_path_has(&list.position, length, "release_agent");
+	       has_file(&list.position, length, "release_agent");
 }
 
 /* Uses the directory MT_CGROUP, and its ancestors as long as they are cgroups. */
@@ -483,12 +484,12 @@ static bool find_given(const char *root, const char *directory)
 {
 	size_t length;
 
-	if (!mt_cgroup_path_given(root, directory, &list.position))
+	if (!set_given(root, directory, &list.position))
 		return false;
 	for (size_t i = 0; i < 2 && !list.count; i++) {
 		list.version = &versions[i];
 		length = list.position.length;
-		while (length && mt_cgroup_path_has(&list.position, length, list.version->usage)) {
+		while (length && has_file(&list.position, length, list.version->usage)) {
 			add_group(length);
 			length = mt_cgroup_path_parent(&list.position, length);
 		}
@@ -514,7 +515,7 @@ static void find_own(const char *root)
 					list.position.directory);
 		for (size_t length = list.position.length; length;
 		     length = mt_cgroup_path_parent(&list.position, length))
-			if (mt_cgroup_path_has(&list.position, length, list.version->usage) &&
+			if (has_file(&list.position, length, list.version->usage) &&
 			    !is_root(length))
 				add_group(length);
 	}

@@ -38,19 +38,13 @@ void mt_cgroup_each_line(const char *path, bool (*visit)(char *line, void *conte
  * if it is not known. */
 bool mt_cgroup_path_mount_kind(const char *path, char *out, size_t out_bytes);
 
-/* Sets *out to a given directory. Returns false if the path does not begin with a slash, or is
- * too long. */
-bool mt_cgroup_path_given(const char *root, const char *directory, struct mt_cgroup_path *out);
-
 /* Returns the length of the parent's path, for a cgroup whose path has this length; 0 at the mount
  * point. Pure. */
-size_t mt_cgroup_path_parent(const struct mt_cgroup_path *place, size_t length);
+size_t mt_cgroup_path_parent(const struct mt_cgroup_path *position, size_t length);
 
-/* Returns whether the cgroup whose path has this length has a file of this name. */
-bool mt_cgroup_path_has(const struct mt_cgroup_path *place, size_t length, const char *file);
-
-/* Reads such a file: up to out_bytes - 1 bytes and a NUL. Returns false if nothing is read. */
-bool mt_cgroup_path_read(const struct mt_cgroup_path *place, size_t length, const char *file,
+/* Reads a file of the cgroup whose path has this length: up to out_bytes - 1 bytes and a NUL.
+ * Returns false if nothing is read. */
+bool mt_cgroup_path_read(const struct mt_cgroup_path *position, size_t length, const char *file,
 			 char *out, size_t out_bytes);
 
 /* The function that opens the files of cgroups, in the place of open(2), from now on; -1: there is

@@ -20,7 +20,7 @@ static const char *const bool_words[] = {"0", "1", "off", "on", "no", "yes", "fa
 static bool text_begins(const char *text, const char *word, const char **rest)
 {
 	for (; *word != '\0'; text++, word++)
-		if (mt_ascii_lower(*text) != mt_ascii_lower(*word))
+		if (mt_format_lower(*text) != mt_format_lower(*word))
 			return false;
 	*rest = text;
 	return true;
@@ -81,7 +81,7 @@ static enum mt_err parse_choice(const char *words, const char *text, uint64_t *o
 		size_t length = strcspn(word, "|");
 		size_t same = 0;
 
-		while (same < length && mt_ascii_lower(text[same]) == word[same])
+		while (same < length && mt_format_lower(text[same]) == word[same])
 			same++;
 		if (same == length && text[same] == '\0') {
 			*out = position;
@@ -223,8 +223,8 @@ static void format_round(uint64_t round, char *out, size_t out_bytes)
 		(void)mt_format(out, out_bytes, "%s", mode <= MT_ROUND_AUTO ? words[mode] : "?");
 }
 
-void mt_config_value_format(const struct mt_option_row *row, uint64_t value, char *out,
-			    size_t out_bytes)
+static void format_value(const struct mt_option_row *row, uint64_t value, char *out,
+			 size_t out_bytes)
 {
 	switch ((enum mt_kind)row->kind) {
 	case MT_KIND_bool:
@@ -395,7 +395,7 @@ void mt_config_defaults(struct mt_config *out)
 }
 
 /* Concurrent threads write the same bytes: the environment is not read yet. */
-MT_COLD static void fill_live(void)
+static MT_COLD void fill_live(void)
 {
 	struct mt_config defaults;
 
@@ -419,8 +419,8 @@ static enum mt_option find_option(const char *name, size_t length, bool any_case
 		size_t same = 0;
 
 		while (same < length && known[same] != '\0' &&
-		       (any_case ? mt_ascii_upper(name[same]) : name[same]) ==
-			       mt_ascii_upper(known[same]))
+		       (any_case ? mt_format_upper(name[same]) : name[same]) ==
+			       mt_format_upper(known[same]))
 			same++;
 		if (same == length && known[same] == '\0')
 			return option;
@@ -447,7 +447,7 @@ static void quote(const char *text, size_t length, char out[SHOWN_MAX + 4])
 	memcpy(out + shown, length > shown ? "..." : "", length > shown ? 4 : 1);
 }
 
-MT_COLD static void report_name(const char *name, size_t length, mt_config_report report)
+static MT_COLD void report_name(const char *name, size_t length, mt_config_report report)
 {
 	char line[MT_CONFIG_ERROR_MAX], shown[SHOWN_MAX + 4];
 
@@ -507,7 +507,7 @@ static void apply(struct entries_found *found, struct mt_config *out)
 }
 
 /* Reports "NAME=VALUE: not valid (0..9); 3 is taken". */
-MT_COLD static void report_value(const struct rejected_value *rejected, const struct mt_config *out,
+static MT_COLD void report_value(const struct rejected_value *rejected, const struct mt_config *out,
 				 mt_config_report report)
 {
 	char line[MT_CONFIG_ERROR_MAX], allowed[128], kept[MT_TEXT_MAX];
@@ -540,7 +540,7 @@ static void report_values(const struct entries_found *found, const struct mt_con
 		if (!found->own_failed[option])
 			continue;
 		for (; rows[option].name[i] != '\0' && i + 4 < sizeof(label); i++)
-			label[3 + i] = mt_ascii_upper(rows[option].name[i]);
+			label[3 + i] = mt_format_upper(rows[option].name[i]);
 		label[3 + i] = '\0';
 		report_value(&(struct rejected_value){label, found->own[option], option}, out,
 			     report);
@@ -714,8 +714,8 @@ void mt_config_read(const char *const *environ_list)
 
 enum mt_err mt_config_set(struct mt_config *config, const char *name, const char *value)
 {
-	bool prefixed =
-		mt_ascii_upper(name[0]) == 'M' && mt_ascii_upper(name[1]) == 'T' && name[2] == '_';
+	bool prefixed = mt_format_upper(name[0]) == 'M' && mt_format_upper(name[1]) == 'T' &&
+			name[2] == '_';
 	enum mt_option option;
 
 	name += prefixed ? 3 : 0;
@@ -749,7 +749,7 @@ void mt_config_format(const struct mt_config *config, enum mt_option option, cha
 		return;
 	}
 	memcpy(&value, field, sizeof(value));
-	mt_config_value_format(&rows[option], value, out, out_bytes);
+	format_value(&rows[option], value, out, out_bytes);
 }
 
 void mt_config_format_origin(const struct mt_config *config, enum mt_option option, char *out,

@@ -12,6 +12,7 @@
 
 #include "core/options.def"
 #include "sys/attr.h"
+#include "sys/saturating.h"
 
 /* ---- one value ---- */
 
@@ -83,10 +84,6 @@ struct mt_option_row {
  * min..max or a text that is too long. *out: written only on success, and not for a text. */
 enum mt_err mt_config_value_parse(const struct mt_option_row *row, const char *text, uint64_t *out);
 
-/* Formats a value as a user would write it, cut to out_bytes with a NUL. Not for a text. */
-void mt_config_value_format(const struct mt_option_row *row, uint64_t value, char *out,
-			    size_t out_bytes);
-
 /* Describes the valid values in one line, such as "0..100 %" or "auto|on|off". */
 void mt_config_value_allowed(const struct mt_option_row *row, char *out, size_t out_bytes);
 
@@ -151,7 +148,7 @@ void mt_config_defaults(struct mt_config *out);
  * NULL. Pure except for the reports. */
 #define MT_CONFIG_ERROR_MAX 384
 void mt_config_parse(const char *const *environ_list, struct mt_config *out,
-		     mt_config_report complain);
+		     mt_config_report report);
 
 /* Reads the variables of other programs from an environment. Pure. */
 void mt_config_parse_launch_env(const char *const *environ_list, struct mt_launch_env *out);
@@ -187,5 +184,17 @@ const char *mt_config_name(enum mt_option option);
 /* Returns whether MT_ENABLE, MT_ONLY and MT_EXCLUDE let the shim work in a program of this name or
  * path. Pure. */
 bool mt_config_admits(const struct mt_config *config, const char *program);
+
+/* Returns how many bytes of free memory are worth a purge, for the policy of the shim and for
+ * mtctl: the larger one of slack_mb MiB (MT_SLACK_MB) and slack_pct percent (MT_SLACK_PCT) of
+ * anon_bytes. With less than 64 MiB of anonymous memory the first is smaller in proportion.
+ * Pure. */
+static inline uint64_t mt_config_slack_bytes(uint64_t anon_bytes, uint64_t slack_mb,
+					     uint64_t slack_pct)
+{
+	uint64_t unit = mt_min_u64(anon_bytes, (uint64_t)64 << 20) / 64;
+
+	return mt_max_u64(slack_mb * unit, anon_bytes / 100 * slack_pct);
+}
 
 #endif

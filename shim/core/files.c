@@ -222,12 +222,10 @@ static enum mt_err make_file(int at, struct own_file *file, const void *first, s
 	return fail("cannot write", file->path, code);
 }
 
-/* Returns whether this is the file that the process made. Compares the kind too: the inode number
- * of an unlinked file may be reused for a FIFO in its place. */
+/* Returns whether this is the file that the process made. */
 static bool is_file(const struct stat *seen, const struct own_file *file)
 {
-	return S_ISREG(seen->st_mode) && seen->st_dev == file->device &&
-	       seen->st_ino == file->inode;
+	return seen->st_dev == file->device && seen->st_ino == file->inode;
 }
 
 static int open_own(const struct own_file *file, int flags)
@@ -299,7 +297,7 @@ enum mt_err mt_files_open_folder(const struct mt_config *config, int *out_folder
 	return answer;
 }
 
-enum mt_err mt_files_make(int at, uint64_t *out_start_ticks, uint64_t *out_pidns)
+enum mt_err mt_files_make(int folder, uint64_t *out_start_ticks, uint64_t *out_pidns)
 {
 	uint64_t ticks = start_ticks();
 	uint64_t pidns = pid_namespace();
@@ -310,8 +308,8 @@ enum mt_err mt_files_make(int at, uint64_t *out_start_ticks, uint64_t *out_pidns
 	format_path(stats_file.path, "stats", ticks, pidns);
 	format_path(control_file.path, "control", ticks, pidns);
 	format_path(new_path, "fresh", ticks, pidns);
-	remove_dumps(at, ticks, pidns);
-	answer = make_files(at);
+	remove_dumps(folder, ticks, pidns);
+	answer = make_files(folder);
 	/* release: pairs with the acquire in mt_files_unlink_at_exit, which reads the names */
 	mt_store_release(&files_exist, answer == MT_ERR_OK);
 	*out_start_ticks = ticks;

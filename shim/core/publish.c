@@ -281,22 +281,22 @@ enum mt_err mt_publish_begin_dump(char *out, size_t out_bytes)
 	return answer;
 }
 
-enum mt_err mt_publish_end_dump(enum mt_dump product, bool whole)
+enum mt_err mt_publish_end_dump(enum mt_dump dump, bool whole)
 {
 	enum mt_err answer;
 
 	enter();
-	answer = mt_files_end_dump(product, whole);
-	if (answer == MT_ERR_OK && product == MT_DUMP_HEAP)
+	answer = mt_files_end_dump(dump, whole);
+	if (answer == MT_ERR_OK && dump == MT_DUMP_HEAP)
 		stats_file.head.snapshot.prof_dumps_count++;
 	leave();
 	return answer;
 }
 
-void mt_publish_remove_dump(enum mt_dump product)
+void mt_publish_remove_dump(enum mt_dump dump)
 {
 	enter();
-	mt_files_remove_dump(product);
+	mt_files_remove_dump(dump);
 	leave();
 }
 

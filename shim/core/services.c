@@ -12,7 +12,7 @@ static const struct mt_interpreter_ops *interpreter_get(void)
 	return mt_load_relaxed(&interpreter_ops);
 }
 
-void mt_interpreter_set(const struct mt_interpreter_ops *ops)
+void mt_services_set_interpreter(const struct mt_interpreter_ops *ops)
 {
 	mt_store_relaxed(&interpreter_ops, ops);
 }
@@ -47,9 +47,9 @@ static const struct mt_object_heap_ops *object_heap_get(void)
 	return mt_load_relaxed(&object_heap_ops);
 }
 
-void mt_object_heap_set(const struct mt_object_heap_ops *given)
+void mt_services_set_object_heap(const struct mt_object_heap_ops *ops)
 {
-	mt_store_relaxed(&object_heap_ops, given);
+	mt_store_relaxed(&object_heap_ops, ops);
 }
 
 bool mt_object_heap_is_there(void)
@@ -107,7 +107,7 @@ static const struct mt_devices_ops *devices_get(void)
 	return mt_load_acquire(&device_ops);
 }
 
-void mt_devices_set(const struct mt_devices_ops *ops)
+void mt_services_set_devices(const struct mt_devices_ops *ops)
 {
 	mt_store_release(&device_ops, ops);
 }

@@ -77,7 +77,7 @@ MT_INTERPRETER_CALLS(X)
 #undef X
 
 /* Makes python/ reply from now on. ops: must live as long as the process. */
-void mt_interpreter_set(const struct mt_interpreter_ops *ops);
+void mt_services_set_interpreter(const struct mt_interpreter_ops *ops);
 
 /* ---- object heap ---- */
 
@@ -100,7 +100,7 @@ struct mt_object_heap_ops {
 };
 
 /* Sets the functions. ops: must live as long as the process. */
-void mt_object_heap_set(const struct mt_object_heap_ops *ops);
+void mt_services_set_object_heap(const struct mt_object_heap_ops *ops);
 
 /* Returns whether the functions are set. */
 bool mt_object_heap_is_there(void);
@@ -165,6 +165,6 @@ MT_DEVICES_FUNCTIONS(X)
 #undef X
 
 /* Makes gpu/ reply from now on. ops: must live as long as the process. */
-void mt_devices_set(const struct mt_devices_ops *ops);
+void mt_services_set_devices(const struct mt_devices_ops *ops);
 
 #endif

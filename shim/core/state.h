@@ -27,8 +27,8 @@ bool mt_state_is_jemalloc(void);
 const char *mt_state_allocator(void);
 
 /* Sets the allocator. Called by heap/ while it starts, and once more if the process then wakes
- * up or stays on libc's malloc for good. allocator: must live as long as the process. */
-void mt_state_note_heap(const char *allocator, bool is_jemalloc);
+ * up or stays on libc's malloc for good. name: must live as long as the process. */
+void mt_state_note_heap(const char *name, bool is_jemalloc);
 
 /* For core/init.c. mt_state_begin returns true to exactly one caller, which starts the shim and
  * then calls mt_state_finish. */

@@ -46,7 +46,7 @@ void mt_worker_main_exit_handle(void);
 
 /* Tells whether the end of the main thread will be noticed: heap/account.c owns the key destructor
  * for it. While it is not watched the shim starts no thread. */
-void mt_worker_main_exit_note_watched(bool is_watched);
+void mt_worker_main_exit_note_watched(bool watched);
 bool mt_worker_main_exit_is_watched(void);
 
 /* Returns how many of the process's threads belong to the shim. */

@@ -128,7 +128,7 @@ static void serve(bool on)
 	};
 
 	if (on)
-		mt_devices_set(&ops);
+		mt_services_set_devices(&ops);
 }
 
 /* ---- cleanups ---- */

@@ -383,16 +383,16 @@ void mt_context_note_peers(struct CUctx_st *user, struct CUctx_st *peer);
 /* After mt_capture_gate_close, before a call that may end the context: lets no further call of the
  * shim begin there and waits for those in flight. Up to 2 s: such a call may wait for work that
  * waits for the caller, and the context may not end. Returns the context's init; 0: not known. */
-uint32_t mt_context_pause(struct CUctx_st *context);
+uint32_t mt_context_pause(struct CUctx_st *handle);
 
 /* The context did not end: calls may begin again. */
-void mt_context_resume(struct CUctx_st *context);
+void mt_context_resume(struct CUctx_st *handle);
 
 /* The driver has ended the context of that init, with the gate closed since before the pause:
  * forgets it, with its blocks and events, which died with it. MT_ANY_INIT: the context that has
  * this handle now. */
 #define MT_ANY_INIT UINT32_MAX
-void mt_context_ended(struct CUctx_st *context, uint32_t init);
+void mt_context_ended(struct CUctx_st *handle, uint32_t init);
 
 #define MT_EACH_CONTEXT(context)                                                                   \
 	for (struct mt_context *context = mt_pool.contexts,                                        \

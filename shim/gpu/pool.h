@@ -58,7 +58,7 @@ void mt_pool_update_mode(void);
 /* The child makes no CUDA call of the shim; its cuMemFree goes to the driver. */
 void mt_pool_fork_child(void);
 
-/* ---- figures (gpu/usage.c). Sums over contexts are taken when they are read, peaks are kept as
+/* ---- figures (gpu/pool.c). Sums over contexts are taken when they are read, peaks are kept as
  * the sums rise. mt_pool_usage takes each context's lock for an instant. The capture gate is
  * entered around a read of a device's free memory, the only call to the driver here. ---- */
 
@@ -95,19 +95,19 @@ struct mt_pool_usage {
 	uint64_t largest_idle_bytes; /* largest single idle block */
 };
 
-void mt_pool_usage(int device, struct mt_pool_usage *out);
+void mt_pool_usage(int number, struct mt_pool_usage *out);
 void mt_pool_reset_peak(void);
 /* Returns the most that any context of the device does; UNDECIDED: none has allocated. */
-enum mt_pool_mode mt_pool_mode_of(int device);
+enum mt_pool_mode mt_pool_mode_of(int number);
 bool mt_pool_is_used(void); /* any context has allocated */
 
 /* Idle and pending bytes on a device. */
-uint64_t mt_pool_cached_bytes(int device);
+uint64_t mt_pool_cached_bytes(int number);
 
 /* Returns what the driver would have free in addition if it had the cached blocks: in its pages. A
  * context's small blocks share pages; the program's blocks of other kinds may share them too, which
  * makes a difference of one page. */
-uint64_t mt_pool_withheld_bytes(int device);
+uint64_t mt_pool_withheld_bytes(int number);
 
 /* Counts out-of-memory errors of the program (num_ooms), and one that it overcame by itself
  * (num_alloc_retries). */
@@ -169,8 +169,8 @@ void mt_release_overdue(struct mt_context *context);
  * is being freed is in neither. begin waits until no thread is freeing one (some microseconds; up
  * to 50 ms), and the worker starts none before the end. end returns false if a block was freed
  * meanwhile: the sum may lack it. An end must follow each begin. Any thread. */
-uint32_t mt_pool_read_begin(int device);
-bool mt_pool_read_end(int device, uint32_t releases);
+uint32_t mt_pool_read_begin(int number);
+bool mt_pool_read_end(int number, uint32_t releases);
 
 /* The cap of what is held from the driver on a device: a quarter above the largest that the program
  * has held, and 64 MB more if a free does not wait, or work of another context is not done. */
@@ -185,7 +185,7 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes);
 void mt_release_keep_cap(struct mt_context *context, uint64_t bytes);
 
 /* Returns the bytes that the device holds above that cap. */
-uint64_t mt_release_over_cap(int device);
+uint64_t mt_release_over_cap(int number);
 
 /* ---- what the worker gives back: decay, low memory, cleanups. On the driver thread
  * (gpu/driver.h) or a thread of the program, in relaxed capture mode, no lock held. Nothing while a

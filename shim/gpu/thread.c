@@ -17,11 +17,11 @@
 
 static struct mt_thread thread;
 
-/* JOB_ASKED: from the worker to the thread, release/acquire with `job`. JOB_DONE: back, with what
- * the job has written. JOB_OVER: no further job; the last state. */
+/* JOB_ASKED: from the worker to the thread, release/acquire with `asked_job`. JOB_DONE: back, with
+ * what the job has written. JOB_OVER: no further job; the last state. */
 enum { JOB_NONE, JOB_ASKED, JOB_DONE, JOB_OVER };
 static _Atomic uint32_t job_state;
-static void (*job)(void);
+static void (*asked_job)(void);
 
 static void *thread_main(void *unused)
 {
@@ -39,7 +39,7 @@ static void *thread_main(void *unused)
 		}
 		/* Each time: the first job may come before the driver can be asked. */
 		(void)mt_driver_relax(mt_driver_usable());
-		job();
+		asked_job();
 		/* Unless it is over. */
 		(void)atomic_compare_exchange_strong_explicit(
 			&job_state, &asked, JOB_DONE, memory_order_release, memory_order_relaxed);
@@ -73,13 +73,13 @@ static bool wait_done(uint64_t limit_ns)
 	return seen == JOB_DONE;
 }
 
-bool mt_driver_thread_run(void (*given)(void))
+bool mt_driver_thread_run(void (*job)(void))
 {
 	uint32_t seen = mt_load_acquire(&job_state);
 
 	if (!mt_driver_thread_runs() || seen == JOB_ASKED || seen == JOB_OVER)
 		return false;
-	job = given;
+	asked_job = job;
 	if (!atomic_compare_exchange_strong_explicit(&job_state, &seen, JOB_ASKED,
 						     memory_order_release, memory_order_relaxed))
 		return false;

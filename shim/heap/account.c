@@ -57,10 +57,10 @@ static bool is_partial_sum_good;
 
 static pthread_key_t fold_key;
 static bool has_key;
-static bool started;                      /* and it counts */
-static _Atomic(mt_account_reader) reader; /* acquire/release with what it reads */
+static bool started;                          /* and it counts */
+static _Atomic(mt_account_reader) also_reads; /* acquire/release with what it reads */
 
-static void (*main_ended)(void);
+static void (*on_main_end)(void);
 
 /* libc blocks even its own signals, which no program can, once a thread has run its last
  * destructor: from then on the counters may vanish with the stack at any moment. What libc frees
@@ -85,7 +85,7 @@ static void unlock_list(void)
 static bool read_counters(const struct mt_thread_counters *counters, uint64_t *out_allocated,
 			  uint64_t *out_freed)
 {
-	mt_account_reader read = mt_load_acquire(&reader);
+	mt_account_reader read = mt_load_acquire(&also_reads);
 	const void *theirs = mt_load_acquire(&counters->allocator_counters);
 
 	*out_allocated = *out_freed = 0;
@@ -176,8 +176,8 @@ static void fold_thread(void *value)
 	unlock_list();
 	if (++counters->rounds < DESTRUCTOR_ROUNDS)
 		(void)pthread_setspecific(fold_key, counters);
-	if (counters->rounds == 1 && counters->is_main && main_ended)
-		main_ended();
+	if (counters->rounds == 1 && counters->is_main && on_main_end)
+		on_main_end();
 }
 
 /* Takes keys until one has the last inner number, and gives the others back. */
@@ -204,17 +204,17 @@ bool mt_account_take_key(pthread_key_t *out, void (*destructor)(void *))
 	return true;
 }
 
-void mt_account_start(mt_account_reader given, void (*given_main_ended)(void))
+void mt_account_start(mt_account_reader reader, void (*main_ended)(void))
 {
-	mt_account_use_reader(given);
-	main_ended = given_main_ended;
+	mt_account_use_reader(reader);
+	on_main_end = main_ended;
 	has_key = has_key || mt_account_take_key(&fold_key, fold_thread);
 	started = has_key;
 }
 
-void mt_account_use_reader(mt_account_reader given)
+void mt_account_use_reader(mt_account_reader reader)
 {
-	mt_store_release(&reader, given);
+	mt_store_release(&also_reads, reader);
 }
 
 uint64_t mt_account_own_allocated(void)
@@ -228,11 +228,11 @@ uint64_t mt_account_own_allocated(void)
 
 /* After a start for an allocator that then could not begin, too: nobody asks that one for its
  * counters any more. */
-void mt_account_watch_main(void (*given_main_ended)(void))
+void mt_account_watch_main(void (*main_ended)(void))
 {
 	mt_account_use_reader(NULL);
 	started = false;
-	main_ended = given_main_ended;
+	on_main_end = main_ended;
 	has_key = has_key || mt_account_take_key(&fold_key, fold_thread);
 	mt_account_know_main();
 }
@@ -461,9 +461,9 @@ static const struct mt_allocation_listener *listener(void)
 	return mt_load_relaxed(&given);
 }
 
-void mt_account_event_listen(const struct mt_allocation_listener *wanted)
+void mt_account_event_listen(const struct mt_allocation_listener *listener)
 {
-	mt_store_relaxed(&given, wanted);
+	mt_store_relaxed(&given, listener);
 }
 
 uint64_t mt_account_event_note(uint64_t allocated_bytes)

@@ -39,7 +39,8 @@ static uint64_t limit_of(int resource)
 	return limit.rlim_cur;
 }
 
-void mt_address_space_use(uint64_t address_bytes, uint64_t data_bytes)
+/* UINT64_MAX: there is no limit. */
+static void use_limits(uint64_t address_bytes, uint64_t data_bytes)
 {
 	uint64_t least = address_bytes < data_bytes ? address_bytes : data_bytes;
 
@@ -51,7 +52,7 @@ void mt_address_space_use(uint64_t address_bytes, uint64_t data_bytes)
 
 void mt_address_space_follow(void)
 {
-	mt_address_space_use(limit_of(RLIMIT_AS), limit_of(RLIMIT_DATA));
+	use_limits(limit_of(RLIMIT_AS), limit_of(RLIMIT_DATA));
 }
 
 static int set_limit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old)
@@ -131,7 +132,7 @@ MT_EXPORT int mprotect(void *address, size_t bytes, int protection)
 MT_EXPORT int mlockall(int flags)
 {
 	if (mt_state_is_own_process())
-		mt_address_space_use(MT_ADDRESS_LIMIT_LOCKED_BYTES, UINT64_MAX);
+		use_limits(MT_ADDRESS_LIMIT_LOCKED_BYTES, UINT64_MAX);
 	return (int)mt_raw_syscall(SYS_mlockall, flags);
 }
 

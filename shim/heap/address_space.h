@@ -3,16 +3,12 @@
 #ifndef MT_HEAP_ADDRESS_SPACE_H
 #define MT_HEAP_ADDRESS_SPACE_H
 
-#include <stdint.h>
-
 /* as if so much could be mapped, for a program that locks all its memory: 16 MB stay reserved */
 #define MT_ADDRESS_LIMIT_LOCKED_BYTES (128u << 20)
 
-/* UINT64_MAX: there is no limit. If one is new, returns reserved address space that was never
- * used, and has jemalloc unmap what is free, from now on too. Takes the purge lock. */
-void mt_address_space_use(uint64_t address_bytes, uint64_t data_bytes);
-
-/* The same with the limits of the process. Two system calls. */
+/* Reads the limits of the process. If one is new, returns reserved address space that was never
+ * used, and has jemalloc unmap what is free, from now on too. Two system calls. Takes the purge
+ * lock. */
 void mt_address_space_follow(void);
 
 #endif

@@ -331,6 +331,97 @@ const struct mt_heap_ops *mt_asleep_early_ops(void)
 	return ops ? ops : mt_system_plain_ops();
 }
 
+/* ---- programs that lock all their memory ---- */
+
+/* Programs that call mlockall(2), such as mysqld and memcached. The kernel then locks all mappings,
+ * and jemalloc maps more than it hands out: 18 MB before the first block, later up to 60 % more
+ * than the program holds. Within the kernel's default limit of 8 MB the call would fail; near a
+ * memory limit the process would be killed. */
+
+#define GNU_BUCKETS  4 /* words before the Bloom filter; its length is the third */
+#define SYMBOLS_MOST 100000u
+
+/* Up to which symbol there may be undefined ones. Behind them in the table come those that the GNU
+ * hash section knows, and it says which is the first. If it is empty, lld says how many symbols
+ * there are. GNU ld always says 1, and puts the strings right behind the table. What else lies in
+ * between is no symbol, and its name may be anywhere. */
+static size_t undefined_end(const ElfW(Sym) * symbols, const char *strings,
+			    const uint32_t *gnu_hash, const uint32_t *hash)
+{
+	const uint32_t *buckets =
+		gnu_hash ? gnu_hash + GNU_BUCKETS + gnu_hash[2] * (sizeof(ElfW(Addr)) / 4) : NULL;
+	size_t between = (uintptr_t)strings > (uintptr_t)symbols
+				 ? ((uintptr_t)strings - (uintptr_t)symbols) / sizeof(*symbols)
+				 : 0;
+
+	if (hash)
+		return hash[1];
+	if (gnu_hash && (gnu_hash[0] != 1 || gnu_hash[1] > 1 || buckets[0] != 0))
+		return gnu_hash[1];
+	return between < SYMBOLS_MOST ? between : 0;
+}
+
+static bool imports_mlockall(const struct mt_elf_object *object)
+{
+	const ElfW(Sym) *symbols = NULL;
+	const char *strings = NULL;
+	const uint32_t *gnu_hash = NULL, *hash = NULL;
+	size_t strings_bytes = 0, end;
+
+	for (const ElfW(Dyn) *at = object->dynamic; at->d_tag != DT_NULL; at++) {
+		const void *table = mt_loader_at(object, at->d_un.d_ptr);
+
+		if (at->d_tag == DT_SYMTAB)
+			symbols = table;
+		else if (at->d_tag == DT_STRTAB)
+			strings = table;
+		else if (at->d_tag == DT_STRSZ)
+			strings_bytes = at->d_un.d_val;
+		else if (at->d_tag == DT_GNU_HASH)
+			gnu_hash = table;
+		else if (at->d_tag == DT_HASH)
+			hash = table;
+	}
+	if (!symbols || !strings)
+		return false;
+	end = undefined_end(symbols, strings, gnu_hash, hash);
+	for (size_t i = 1; i < end; i++)
+		if (symbols[i].st_shndx == SHN_UNDEF &&
+		    symbols[i].st_name + sizeof("mlockall") <= strings_bytes &&
+		    strcmp(strings + symbols[i].st_name, "mlockall") == 0)
+			return true;
+	return false;
+}
+
+/* Ends the walk at the first object that imports it. */
+static int look_at_object(struct dl_phdr_info *info, size_t bytes, void *context)
+{
+	struct mt_elf_object object = {info->dlpi_addr, NULL, "", false};
+
+	(void)bytes;
+	(void)context;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			object.dynamic =
+				(const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	return object.dynamic && imports_mlockall(&object);
+}
+
+/* Returns whether a loaded object imports mlockall. A program that finds it by dlsym is not
+ * noticed. Iterates over the loaded objects under the gate of sys/loader.h. */
+static bool mlockall_is_imported(void)
+{
+	int kept = errno;
+	bool is_imported = mt_loader_iterate(look_at_object, NULL) == 1;
+
+	if (is_imported)
+		mt_log(MT_LOG_INFO,
+		       "the program imports mlockall: libc's malloc serves, since what jemalloc "
+		       "maps would be locked too");
+	errno = kept;
+	return is_imported;
+}
+
 /* ---- waking up, and staying ---- */
 
 void mt_asleep_give_up(void)
@@ -383,7 +474,7 @@ static const char *begin_jemalloc(void)
 /* jemalloc maps more than it hands out, and would lock all of that. */
 static bool is_refused_by_mlockall(void)
 {
-	return config->allocator == MT_ALLOCATOR_AUTO && mt_asleep_mlockall_is_imported();
+	return config->allocator == MT_ALLOCATOR_AUTO && mlockall_is_imported();
 }
 
 /* With all signals blocked: fork takes the lock, and a handler that interrupts its holder may fork.
@@ -556,88 +647,4 @@ void mt_asleep_fork_child(void)
 	mt_lock_reset(&wake_lock);
 	if (read_state() == WAKING)
 		set_state(STAYING);
-}
-
-/* ---- programs that lock all their memory ---- */
-
-#define GNU_BUCKETS  4 /* words before the Bloom filter; its length is the third */
-#define SYMBOLS_MOST 100000u
-
-/* Up to which symbol there may be undefined ones. Behind them in the table come those that the GNU
- * hash section knows, and it says which is the first. If it is empty, lld says how many symbols
- * there are. GNU ld always says 1, and puts the strings right behind the table. What else lies in
- * between is no symbol, and its name may be anywhere. */
-static size_t undefined_end(const ElfW(Sym) * symbols, const char *strings,
-			    const uint32_t *gnu_hash, const uint32_t *hash)
-{
-	const uint32_t *buckets =
-		gnu_hash ? gnu_hash + GNU_BUCKETS + gnu_hash[2] * (sizeof(ElfW(Addr)) / 4) : NULL;
-	size_t between = (uintptr_t)strings > (uintptr_t)symbols
-				 ? ((uintptr_t)strings - (uintptr_t)symbols) / sizeof(*symbols)
-				 : 0;
-
-	if (hash)
-		return hash[1];
-	if (gnu_hash && (gnu_hash[0] != 1 || gnu_hash[1] > 1 || buckets[0] != 0))
-		return gnu_hash[1];
-	return between < SYMBOLS_MOST ? between : 0;
-}
-
-static bool imports_mlockall(const struct mt_elf_object *object)
-{
-	const ElfW(Sym) *symbols = NULL;
-	const char *strings = NULL;
-	const uint32_t *gnu_hash = NULL, *hash = NULL;
-	size_t strings_bytes = 0, end;
-
-	for (const ElfW(Dyn) *at = object->dynamic; at->d_tag != DT_NULL; at++) {
-		const void *table = mt_loader_at(object, at->d_un.d_ptr);
-
-		if (at->d_tag == DT_SYMTAB)
-			symbols = table;
-		else if (at->d_tag == DT_STRTAB)
-			strings = table;
-		else if (at->d_tag == DT_STRSZ)
-			strings_bytes = at->d_un.d_val;
-		else if (at->d_tag == DT_GNU_HASH)
-			gnu_hash = table;
-		else if (at->d_tag == DT_HASH)
-			hash = table;
-	}
-	if (!symbols || !strings)
-		return false;
-	end = undefined_end(symbols, strings, gnu_hash, hash);
-	for (size_t i = 1; i < end; i++)
-		if (symbols[i].st_shndx == SHN_UNDEF &&
-		    symbols[i].st_name + sizeof("mlockall") <= strings_bytes &&
-		    strcmp(strings + symbols[i].st_name, "mlockall") == 0)
-			return true;
-	return false;
-}
-
-/* Ends the walk at the first object that imports it. */
-static int look_at_object(struct dl_phdr_info *info, size_t bytes, void *context)
-{
-	struct mt_elf_object object = {info->dlpi_addr, NULL, "", false};
-
-	(void)bytes;
-	(void)context;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			object.dynamic =
-				(const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-	return object.dynamic && imports_mlockall(&object);
-}
-
-bool mt_asleep_mlockall_is_imported(void)
-{
-	int kept = errno;
-	bool is_imported = mt_loader_iterate(look_at_object, NULL) == 1;
-
-	if (is_imported)
-		mt_log(MT_LOG_INFO,
-		       "the program imports mlockall: libc's malloc serves, since what jemalloc "
-		       "maps would be locked too");
-	errno = kept;
-	return is_imported;
 }

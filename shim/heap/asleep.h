@@ -28,12 +28,14 @@
 #define MT_WAKE_BLOCK_BYTES     (5ull << 18)
 
 /* Starts the sleep, once, on the thread that starts the heap, with blocks already handed out or
- * not. config, hooks: kept. Returns false if the process cannot sleep: then call
+ * not. Both are kept. Returns false if the process cannot sleep: then call
  * mt_asleep_begin_awake or choose another backend. */
-bool mt_asleep_start(const struct mt_config *config, const struct mt_backend_hooks *hooks);
+bool mt_asleep_start(const struct mt_config *given_config,
+		     const struct mt_backend_hooks *given_hooks);
 
 /* Initialises jemalloc at once, on the thread that starts the heap. Returns whether it serves. */
-bool mt_asleep_begin_awake(const struct mt_config *config, const struct mt_backend_hooks *hooks);
+bool mt_asleep_begin_awake(const struct mt_config *given_config,
+			   const struct mt_backend_hooks *given_hooks);
 
 /* Restores libc's own parameters, if blocks were already made for a sleep that does not come.
  * The thread that starts the heap. */
@@ -52,10 +54,10 @@ bool mt_asleep_note_growth(void);
 
 /* ---- blocks handed out while asleep, once jemalloc serves ---- */
 
-/* Return an old block to libc, and move it into a new one of fresh's (NULL if there is no
+/* Return an old block to libc, and move it into a new one of make's (NULL if there is no
  * memory: the block stays as it is; size 0: frees it and returns NULL). */
 void mt_asleep_free_old(void *ptr);
-void *mt_asleep_realloc_old(void *ptr, size_t size, void *(*fresh)(size_t size));
+void *mt_asleep_realloc_old(void *ptr, size_t size, void *(*make)(size_t size));
 size_t mt_asleep_usable_old(void *ptr);
 
 /* pthread_atfork handlers. Prepare waits up to 1 s for a thread that wakes the process up. */
@@ -65,17 +67,5 @@ void mt_asleep_fork_child(void);
 
 /* As mt_page_flags_note (heap/page_flags.h); from now on frees of libc's blocks look for flags. */
 void mt_asleep_note_flags(long number, long address, long bytes, long argument);
-
-/* ---- programs that lock all their memory ---- */
-
-/* Programs that call mlockall(2), such as mysqld and memcached. The kernel then locks all mappings,
- * and jemalloc maps more than it hands out: 18 MB before the first block, later up to 60 % more
- * than the program holds. Within the kernel's default limit of 8 MB the call would fail; near a
- * memory limit the process would be killed. */
-
-/* Returns whether a loaded object imports mlockall. A program that finds it by dlsym is not
- * noticed. Iterates over the loaded objects under the gate of sys/loader.h. Any thread. Allocates
- * nothing, keeps errno. */
-bool mt_asleep_mlockall_is_imported(void);
 
 #endif

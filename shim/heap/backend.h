@@ -224,7 +224,7 @@ extern const bool mt_jemalloc_is_built;
 
 /* Return the backends, with the settings that `config` asks for. */
 const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,
-					     const struct mt_backend_hooks *hooks, char *out_conf,
+					     const struct mt_backend_hooks *given, char *out_conf,
 					     size_t out_conf_bytes);
 const struct mt_backend *mt_system_backend(const struct mt_config *config,
 					   const struct mt_backend_identity *identity);

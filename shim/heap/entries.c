@@ -68,10 +68,10 @@ MT_HEAP_ALLOCATING(X)
 MT_HEAP_EXISTING(X)
 #undef X
 
-void mt_heap_serve(const struct mt_heap_ops *given)
+void mt_heap_serve(const struct mt_heap_ops *ops)
 {
 	/* release: what the functions rely on has been set up before; and in this order */
-#define X(type, name, params, args) __atomic_store_n(&serving.name, given->name, __ATOMIC_RELEASE);
+#define X(type, name, params, args) __atomic_store_n(&serving.name, ops->name, __ATOMIC_RELEASE);
 	MT_HEAP_EXISTING(X)
 	X(void *, realloc, , )
 	MT_HEAP_ALLOCATING(X)

@@ -155,9 +155,9 @@ void mt_glibc_trim_old(void);
  * false, and zeros, before glibc 2.33. A thread of the library holds the purge lock. */
 bool mt_glibc_info(struct mt_mallinfo *out);
 
-/* Allocates a few small blocks with `ops`. Returns whether their chunk headers tell the size that
+/* Allocates a few small blocks with `heap`. Returns whether their chunk headers tell the size that
  * malloc_usable_size returns: a build of glibc with tagged or hardened chunks may differ. */
-bool mt_glibc_check(const struct mt_heap_ops *ops);
+bool mt_glibc_check(const struct mt_heap_ops *heap);
 
 /* The backend for glibc's malloc. The caller provides ops. */
 extern const struct mt_backend mt_glibc_backend;

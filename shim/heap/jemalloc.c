@@ -367,14 +367,6 @@ static uint64_t ask(const char *name)
 	return value;
 }
 
-unsigned int mt_jemalloc_arenas_count(void)
-{
-	unsigned int count = 0;
-	size_t bytes = sizeof(count);
-
-	return je_mallctl("arenas.narenas", &count, &bytes, NULL, 0) == 0 ? count : 0;
-}
-
 /* Under the purge lock: a purge would keep the caller waiting. */
 static bool enter_epoch(void)
 {

@@ -69,3 +69,11 @@ bool mt_jemalloc_thread_has_allocated(void)
 
 	return mt_jemalloc_own_counters(&allocated, &freed) && allocated;
 }
+
+unsigned int mt_jemalloc_arenas_count(void)
+{
+	unsigned int count = 0;
+	size_t bytes = sizeof(count);
+
+	return je_mallctl("arenas.narenas", &count, &bytes, NULL, 0) == 0 ? count : 0;
+}

@@ -39,9 +39,9 @@ uint64_t mt_jemalloc_page_bytes(void);
 /* jemalloc's malloc_message. Any thread, also inside jemalloc. */
 void mt_jemalloc_message(void *unused, const char *text);
 
-/* Before jemalloc begins; conf is kept. And after: what was kept goes to the log. One thread, no
- * lock held. */
-void mt_jemalloc_message_start(const char *conf);
+/* Before jemalloc begins; its settings are kept. And after: what was kept goes to the log. One
+ * thread, no lock held. */
+void mt_jemalloc_message_start(const char *given);
 void mt_jemalloc_message_begun(void);
 
 /* Returns whether jemalloc has said, since the start, that it was built for smaller pages than the

@@ -21,90 +21,6 @@
 /* What jemalloc calls in libc's stead. */
 int mt_je_creat(const char *path, mode_t mode);
 
-/* The file that we dump into; any other is a dump that the program has asked for itself. */
-static char own_path[512];
-static _Atomic bool dumping;
-
-static bool ask_flag(const char *name)
-{
-	bool flag = false;
-	size_t bytes = sizeof(flag);
-
-	return je_mallctl(name, &flag, &bytes, NULL, 0) == 0 && flag;
-}
-
-static enum mt_profiler_state prof_state(void)
-{
-	if (!ask_flag("opt.prof"))
-		return MT_PROFILER_NONE;
-	return ask_flag("prof.active") ? MT_PROFILER_SAMPLES : MT_PROFILER_READY;
-}
-
-static enum mt_err prof_sample(bool on)
-{
-	if (!ask_flag("opt.prof"))
-		return MT_ERR_NOT_AVAILABLE;
-	if (on && !mt_jemalloc_find_unwinder()) {
-		mt_log(MT_LOG_WARN, "the heap profiler cannot walk stacks: it needs libgcc_s.so.1, "
-				    "glibc 2.35 and process_vm_readv");
-		return MT_ERR_SYSTEM;
-	}
-	return je_mallctl("prof.active", NULL, NULL, &on, sizeof(on)) == 0 ? MT_ERR_OK
-									   : MT_ERR_SYSTEM;
-}
-
-/* jemalloc would take whatever lies under that name, a link too, and for all to read. */
-int mt_je_creat(const char *path, mode_t mode)
-{
-	int fd;
-
-	if (!mt_load_acquire(&dumping) || strcmp(path, own_path) != 0)
-		return creat(path, mode);
-	fd = mt_os_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd < 0 ? -1 : fd;
-}
-
-/* Adds what the lines of Python in the stacks are. */
-static bool add_lines(const char *path)
-{
-	struct stat seen;
-	int fd = mt_os_open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
-	bool done = fd >= 0 && mt_os_fstat(fd, &seen) == 0 &&
-		    mt_interpreter_write_lines(fd, (uint64_t)seen.st_size);
-
-	if (fd >= 0)
-		mt_os_close(fd);
-	return done;
-}
-
-static enum mt_err prof_dump(const char *path)
-{
-	const char *name = own_path;
-	int code;
-
-	if (strlen(path) >= sizeof(own_path))
-		return MT_ERR_INVALID;
-	memcpy(own_path, path, strlen(path) + 1);
-	mt_store_release(&dumping, true);
-	code = je_mallctl("prof.dump", NULL, NULL, &name, sizeof(name));
-	mt_store_release(&dumping, false);
-	if (code == ENOENT)
-		return MT_ERR_NOT_AVAILABLE;
-	mt_interpreter_prepare_lines(); /* of a Python that came later */
-	return code == 0 && add_lines(path) ? MT_ERR_OK : MT_ERR_SYSTEM;
-}
-
-const struct mt_heap_profiler mt_jemalloc_profiler = {
-	.state = prof_state, .sample = prof_sample, .dump = prof_dump};
-
-/* Looked for in the text: a process that does not want it must not even pay for asking jemalloc. */
-void mt_jemalloc_prof_begin(const char *conf)
-{
-	if (strstr(conf, "prof:true") && prof_state() == MT_PROFILER_SAMPLES &&
-	    prof_sample(true) != MT_ERR_OK)
-		(void)prof_sample(false);
-}
-
 /* ---- the unwinder ---- */
 
 /* The unwinder that jemalloc's heap profiler walks stacks with:
@@ -169,8 +85,6 @@ static struct mt_thread loading; /* loads libgcc_s for the worker */
 static _Atomic uint32_t walkers_count;
 static _Atomic bool gate_closed;
 
-/* ---- the unwinder ---- */
-
 /* Its code alone: addresses of its headers lie about on many a stack, since every walk through the
  * loaded objects, the loader's and ours, leaves those of the last one. */
 static void narrow_to_code(struct object *object)
@@ -223,7 +137,7 @@ static void *load_main(void *unused)
 
 /* The worker must not wait behind a constructor, during which the loader is locked. In our own
  * constructor no other thread could load anything. */
-bool mt_jemalloc_find_unwinder(void)
+static bool find_unwinder(void)
 {
 	uint64_t until = mt_os_now_ns() + LOAD_WAIT_NS;
 
@@ -380,6 +294,92 @@ void mt_jemalloc_prof_open_gate_in_child(void)
 	atomic_store(&walkers_count, 0);
 	mt_thread_reset(&loading);
 	mt_jemalloc_prof_open_gate();
+}
+
+/* ---- the profiler ---- */
+
+/* The file that we dump into; any other is a dump that the program has asked for itself. */
+static char own_path[512];
+static _Atomic bool dumping;
+
+static bool ask_flag(const char *name)
+{
+	bool flag = false;
+	size_t bytes = sizeof(flag);
+
+	return je_mallctl(name, &flag, &bytes, NULL, 0) == 0 && flag;
+}
+
+static enum mt_profiler_state prof_state(void)
+{
+	if (!ask_flag("opt.prof"))
+		return MT_PROFILER_NONE;
+	return ask_flag("prof.active") ? MT_PROFILER_SAMPLES : MT_PROFILER_READY;
+}
+
+static enum mt_err prof_sample(bool on)
+{
+	if (!ask_flag("opt.prof"))
+		return MT_ERR_NOT_AVAILABLE;
+	if (on && !find_unwinder()) {
+		mt_log(MT_LOG_WARN, "the heap profiler cannot walk stacks: it needs libgcc_s.so.1, "
+				    "glibc 2.35 and process_vm_readv");
+		return MT_ERR_SYSTEM;
+	}
+	return je_mallctl("prof.active", NULL, NULL, &on, sizeof(on)) == 0 ? MT_ERR_OK
+									   : MT_ERR_SYSTEM;
+}
+
+/* jemalloc would take whatever lies under that name, a link too, and for all to read. */
+int mt_je_creat(const char *path, mode_t mode)
+{
+	int fd;
+
+	if (!mt_load_acquire(&dumping) || strcmp(path, own_path) != 0)
+		return creat(path, mode);
+	fd = mt_os_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -1 : fd;
+}
+
+/* Adds what the lines of Python in the stacks are. */
+static bool add_lines(const char *path)
+{
+	struct stat seen;
+	int fd = mt_os_open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+	bool done = fd >= 0 && mt_os_fstat(fd, &seen) == 0 &&
+		    mt_interpreter_write_lines(fd, (uint64_t)seen.st_size);
+
+	if (fd >= 0)
+		mt_os_close(fd);
+	return done;
+}
+
+static enum mt_err prof_dump(const char *path)
+{
+	const char *name = own_path;
+	int code;
+
+	if (strlen(path) >= sizeof(own_path))
+		return MT_ERR_INVALID;
+	memcpy(own_path, path, strlen(path) + 1);
+	mt_store_release(&dumping, true);
+	code = je_mallctl("prof.dump", NULL, NULL, &name, sizeof(name));
+	mt_store_release(&dumping, false);
+	if (code == ENOENT)
+		return MT_ERR_NOT_AVAILABLE;
+	mt_interpreter_prepare_lines(); /* of a Python that came later */
+	return code == 0 && add_lines(path) ? MT_ERR_OK : MT_ERR_SYSTEM;
+}
+
+const struct mt_heap_profiler mt_jemalloc_profiler = {
+	.state = prof_state, .sample = prof_sample, .dump = prof_dump};
+
+/* Looked for in the text: a process that does not want it must not even pay for asking jemalloc. */
+void mt_jemalloc_prof_begin(const char *conf)
+{
+	if (strstr(conf, "prof:true") && prof_state() == MT_PROFILER_SAMPLES &&
+	    prof_sample(true) != MT_ERR_OK)
+		(void)prof_sample(false);
 }
 
 /* ---- its mathematics ---- */

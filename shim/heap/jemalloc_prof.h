@@ -7,10 +7,6 @@
 
 #include "heap/backend.h"
 
-/* Finds the unwinder. Returns false if there is none. It calls the loader: with no lock of the
- * shim held, and never inside the allocator. */
-bool mt_jemalloc_find_unwinder(void);
-
 /* Close the gate, and wait up to 200 ms for threads that walk; open it, also in a forked child. */
 void mt_jemalloc_prof_close_gate(void);
 void mt_jemalloc_prof_open_gate(void);

@@ -15,11 +15,11 @@
 const bool mt_jemalloc_is_built = false;
 
 const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,
-					     const struct mt_backend_hooks *hooks, char *out_conf,
+					     const struct mt_backend_hooks *given, char *out_conf,
 					     size_t out_conf_bytes)
 {
 	(void)config;
-	(void)hooks;
+	(void)given;
 	(void)out_conf;
 	(void)out_conf_bytes;
 	return NULL;

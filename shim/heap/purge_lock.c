@@ -24,9 +24,9 @@ static MT_TLS bool is_copying_here; /* the copy is made by this thread */
 
 static _Atomic uint32_t allowed_at; /* a count of forks; no ordering but the lock's */
 
-void mt_purge_allow_trim(uint32_t at)
+void mt_purge_allow_trim(uint32_t forks)
 {
-	mt_store_relaxed(&allowed_at, at);
+	mt_store_relaxed(&allowed_at, forks);
 }
 
 bool mt_purge_may_trim(void)

@@ -69,231 +69,6 @@ static bool meets_limit_within(const struct mt_black_box_sample *now, uint64_t r
 	return rate && (double)left / (double)rate * (double)MT_NS_PER_S < (double)span_ns;
 }
 
-/* ---- the contents ---- */
-
-/* What the whole cgroup holds: by v2's names, or v1's. */
-static void read_group(struct mt_last_head *head)
-{
-	static const struct {
-		const char *key, *old_key;
-		size_t offset;
-	} parts[] = {
-		{"anon ", "total_rss ", offsetof(struct mt_last_head, group_anon_bytes)},
-		{"file ", "total_cache ", offsetof(struct mt_last_head, group_file_bytes)},
-		{"shmem ", "total_shmem ", offsetof(struct mt_last_head, group_shmem_bytes)},
-		{"kernel ", "", offsetof(struct mt_last_head, group_kernel_bytes)},
-	};
-	char path[640], text[4096];
-
-	if (!mt_cgroup_path_sibling(head->limit_path, "memory.stat", path, sizeof(path)) ||
-	    mt_os_read_file(path, text, sizeof(text)) <= 0)
-		return;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		uint64_t *to = (void *)((char *)head + parts[i].offset);
-
-		if (!mt_cgroup_path_keyed(text, parts[i].key, to) && *parts[i].old_key)
-			(void)mt_cgroup_path_keyed(text, parts[i].old_key, to);
-	}
-}
-
-static bool read_process(uint64_t pid, struct mt_last_process *out)
-{
-	char path[64], text[512];
-	const char *comm, *end;
-
-	*out = (struct mt_last_process){.pid = pid};
-	mt_format(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)pid);
-	if (mt_os_read_file(path, text, sizeof(text)) <= 0)
-		return false;
-	out->rss_bytes = mt_os_procstat_number(text, 24) * mt_os_page_bytes();
-	comm = strchr(text, '(');
-	end = strrchr(text, ')');
-	if (comm && end > comm)
-		mt_format(out->comm, sizeof(out->comm), "%.*s", (int)(end - comm - 1), comm + 1);
-	return true;
-}
-
-/* Keeps the largest ones, largest first. */
-static void insert(struct mt_last_file *out, const struct mt_last_process *process)
-{
-	uint32_t at = out->head.processes_count;
-
-	mt_assert(at <= MT_LAST_PROCESSES_COUNT);
-	if (at == MT_LAST_PROCESSES_COUNT) {
-		if (out->processes[--at].rss_bytes >= process->rss_bytes)
-			return;
-	} else {
-		out->head.processes_count++;
-	}
-	for (; at && out->processes[at - 1].rss_bytes < process->rss_bytes; at--)
-		out->processes[at] = out->processes[at - 1];
-	mt_assert(at < MT_LAST_PROCESSES_COUNT);
-	out->processes[at] = *process;
-}
-
-/* The others of the limit's cgroup, as far as they may be read. */
-static void read_processes(struct mt_last_file *out)
-{
-	char path[640], text[4096];
-	uint64_t own = (uint64_t)mt_os_getpid();
-	struct mt_last_process process;
-
-	out->head.processes_count = 0;
-	out->head.processes_total = 0;
-	if (!mt_cgroup_path_sibling(out->head.limit_path, "cgroup.procs", path, sizeof(path)) ||
-	    mt_os_read_file(path, text, sizeof(text)) <= 0)
-		return;
-	for (const char *at = text;
-	     at && *at && out->head.processes_total < MT_LAST_PROCESSES_MAX;) {
-		uint64_t pid = mt_os_parse_number(at);
-
-		out->head.processes_total++;
-		if (pid != own && read_process(pid, &process))
-			insert(out, &process);
-		at = strchr(at, '\n');
-		at = at ? at + 1 : NULL;
-	}
-}
-
-static void read_command(struct mt_last_head *head)
-{
-	ssize_t bytes = mt_os_read_file("/proc/self/cmdline", head->command, sizeof(head->command));
-
-	for (ssize_t i = 0; i + 1 < bytes; i++)
-		if (!head->command[i])
-			head->command[i] = ' ';
-}
-
-static void read_own(struct mt_last_head *head)
-{
-	struct mt_rss_full rss = {0};
-
-	(void)mt_os_read_file("/proc/self/status", head->status, sizeof(head->status));
-	(void)mt_rss_read_full(&rss);
-	head->rss_bytes = rss.rss_bytes;
-	head->anon_bytes = rss.anon_bytes;
-	head->file_rss_bytes = rss.file_bytes;
-	head->shmem_bytes = rss.shmem_bytes;
-	head->swap_bytes = rss.swap_bytes;
-}
-
-static void compose(const struct mt_black_box_sample *now, uint64_t rate)
-{
-	struct mt_last_head *head = &file->head;
-
-	mt_assert(mt_thread_is_ours());
-	head->cause = now->is_critical ? MT_LAST_CRITICAL : MT_LAST_GROWTH;
-	head->time_ns = mt_os_realtime_ns();
-	head->used_bytes = now->used_bytes;
-	head->limit_bytes = now->limit_bytes;
-	head->growth_bytes = rate;
-	mt_format(head->limit_path, sizeof(head->limit_path), "%s", now->source);
-	head->oom_kills_count = mt_cgroup_path_oom_kills(head->limit_path);
-	read_group(head);
-	head->compose_ns = compose_ns;
-	head->writes_count = ++writes_count;
-	read_own(head);
-	if (!*head->command)
-		read_command(head);
-	read_processes(file);
-	mt_black_box_sites_read(file);
-	mt_components_publish(true);
-	mt_publish_copy(&file->stats);
-}
-
-static void write_file(const struct mt_black_box_sample *now, uint64_t rate)
-{
-	uint64_t start_ns = mt_os_now_ns();
-
-	compose(now, rate);
-	mt_assert(now->limit_bytes > 0);
-	(void)mt_publish_last_write(file);
-	is_critical = now->is_critical;
-	written_ns = now->now_ns;
-	compose_ns = mt_os_now_ns() - start_ns;
-}
-
-/* ---- the watch ---- */
-
-static void watch(const struct mt_black_box_sample *now)
-{
-	uint64_t step = now->limit_bytes / STEPS;
-
-	if (!file) {
-		void *area = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-		if (area == MAP_FAILED)
-			return;
-		file = area;
-	}
-	is_watching = true;
-	mt_black_box_sites_start(step > MT_MIB ? step : MT_MIB);
-}
-
-void mt_black_box_stop(void)
-{
-	is_watching = false;
-	mt_black_box_sites_stop();
-	mt_publish_last_remove();
-	written_ns = began_ns = before_ns = 0;
-}
-
-/* Whether the process is about to be killed, or the one that another is killed for. */
-static bool is_due(const struct mt_black_box_sample *now, uint64_t rate)
-{
-	if (!now->exact || now->own_bytes < now->used_bytes / OWN_SHARE)
-		return false;
-	return now->is_critical || (now->used_bytes > now->limit_bytes / WATCH_SHARE &&
-				    meets_limit_within(now, rate, HORIZON_NS));
-}
-
-void mt_black_box_note(const struct mt_black_box_sample *now)
-{
-	uint64_t rate;
-
-	mt_assert(mt_thread_is_ours());
-	if (!now->limit_bytes)
-		return;
-	note_usage(now);
-	rate = growth_rate(now);
-	if (!is_watching &&
-	    (now->used_bytes > now->limit_bytes / WATCH_SHARE ||
-	     meets_limit_within(now, rate, WATCH_NS)) &&
-	    mt_publish_last_is_wanted())
-		watch(now);
-	if (!is_watching)
-		return;
-	mt_black_box_sites_settle();
-	if (is_due(now, rate)) {
-		if (!written_ns || now->now_ns - written_ns >= AGAIN_NS ||
-		    (now->is_critical && !is_critical))
-			write_file(now, rate);
-	} else if (written_ns && now->now_ns - written_ns >= AGAIN_NS) {
-		mt_publish_last_remove();
-		written_ns = 0;
-	}
-}
-
-void mt_black_box_prepare(void)
-{
-	if (!is_watching || has_lines || !mt_object_heap_is_there())
-		return;
-	has_lines = true;
-	mt_interpreter_prepare_lines();
-}
-
-void mt_black_box_fork_child(void)
-{
-	if (file)
-		(void)munmap(file, sizeof(*file));
-	file = NULL;
-	is_watching = false;
-	began_ns = before_ns = written_ns = compose_ns = writes_count = 0;
-	mt_black_box_sites_fork_child();
-	mt_publish_last_fork_child();
-}
-
 /* ---- growth sites ---- */
 
 #define LINES_MAX 6u  /* of Python, of one site */
@@ -463,9 +238,11 @@ MT_COLD void mt_black_box_sites_note(void)
 	errno = kept;
 }
 
-/* ---- worker thread ---- */
+/* ---- the sites, on the worker thread ---- */
 
-void mt_black_box_sites_start(uint64_t step_bytes)
+/* Does nothing if it watches. step_bytes: growth that is worth a note. The lines are known once
+ * mt_interpreter_prepare_lines has run. */
+static void sites_start(uint64_t step_bytes)
 {
 	if (is_set(&is_on))
 		return;
@@ -491,7 +268,8 @@ static void forget(void)
 	high_bytes = 0;
 }
 
-void mt_black_box_sites_stop(void)
+/* Forgets what was noted. */
+static void sites_stop(void)
 {
 	if (!mt_exchange_relaxed(&is_on, false))
 		return;
@@ -502,7 +280,9 @@ void mt_black_box_sites_stop(void)
 	leave();
 }
 
-void mt_black_box_sites_settle(void)
+/* If the heap has become smaller by a quarter, what was noted shrinks with it: which of it was
+ * freed is not known. */
+static void sites_settle(void)
 {
 	int64_t now;
 
@@ -601,7 +381,8 @@ static const struct site *next_site(const struct site *last)
 	return best;
 }
 
-void mt_black_box_sites_read(struct mt_last_file *out)
+/* Fills the sites, largest first, sites_count and unknown_bytes. */
+static void sites_read(struct mt_last_file *out)
 {
 	const struct site *site = NULL;
 
@@ -616,10 +397,235 @@ void mt_black_box_sites_read(struct mt_last_file *out)
 	leave();
 }
 
-void mt_black_box_sites_fork_child(void)
+static void sites_fork_child(void)
 {
 	mt_store_relaxed(&is_on, false);
 	mt_account_event_note_callers(false);
 	forget();
 	mt_store_relaxed(&is_busy, false);
+}
+
+/* ---- the contents ---- */
+
+/* What the whole cgroup holds: by v2's names, or v1's. */
+static void read_group(struct mt_last_head *head)
+{
+	static const struct {
+		const char *key, *old_key;
+		size_t offset;
+	} parts[] = {
+		{"anon ", "total_rss ", offsetof(struct mt_last_head, group_anon_bytes)},
+		{"file ", "total_cache ", offsetof(struct mt_last_head, group_file_bytes)},
+		{"shmem ", "total_shmem ", offsetof(struct mt_last_head, group_shmem_bytes)},
+		{"kernel ", "", offsetof(struct mt_last_head, group_kernel_bytes)},
+	};
+	char path[640], text[4096];
+
+	if (!mt_cgroup_path_sibling(head->limit_path, "memory.stat", path, sizeof(path)) ||
+	    mt_os_read_file(path, text, sizeof(text)) <= 0)
+		return;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		uint64_t *to = (void *)((char *)head + parts[i].offset);
+
+		if (!mt_cgroup_path_keyed(text, parts[i].key, to) && *parts[i].old_key)
+			(void)mt_cgroup_path_keyed(text, parts[i].old_key, to);
+	}
+}
+
+static bool read_process(uint64_t pid, struct mt_last_process *out)
+{
+	char path[64], text[512];
+	const char *comm, *end;
+
+	*out = (struct mt_last_process){.pid = pid};
+	mt_format(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)pid);
+	if (mt_os_read_file(path, text, sizeof(text)) <= 0)
+		return false;
+	out->rss_bytes = mt_os_procstat_number(text, 24) * mt_os_page_bytes();
+	comm = strchr(text, '(');
+	end = strrchr(text, ')');
+	if (comm && end > comm)
+		mt_format(out->comm, sizeof(out->comm), "%.*s", (int)(end - comm - 1), comm + 1);
+	return true;
+}
+
+/* Keeps the largest ones, largest first. */
+static void insert(struct mt_last_file *out, const struct mt_last_process *process)
+{
+	uint32_t at = out->head.processes_count;
+
+	mt_assert(at <= MT_LAST_PROCESSES_COUNT);
+	if (at == MT_LAST_PROCESSES_COUNT) {
+		if (out->processes[--at].rss_bytes >= process->rss_bytes)
+			return;
+	} else {
+		out->head.processes_count++;
+	}
+	for (; at && out->processes[at - 1].rss_bytes < process->rss_bytes; at--)
+		out->processes[at] = out->processes[at - 1];
+	mt_assert(at < MT_LAST_PROCESSES_COUNT);
+	out->processes[at] = *process;
+}
+
+/* The others of the limit's cgroup, as far as they may be read. */
+static void read_processes(struct mt_last_file *out)
+{
+	char path[640], text[4096];
+	uint64_t own = (uint64_t)mt_os_getpid();
+	struct mt_last_process process;
+
+	out->head.processes_count = 0;
+	out->head.processes_total = 0;
+	if (!mt_cgroup_path_sibling(out->head.limit_path, "cgroup.procs", path, sizeof(path)) ||
+	    mt_os_read_file(path, text, sizeof(text)) <= 0)
+		return;
+	for (const char *at = text;
+	     at && *at && out->head.processes_total < MT_LAST_PROCESSES_MAX;) {
+		uint64_t pid = mt_os_parse_number(at);
+
+		out->head.processes_total++;
+		if (pid != own && read_process(pid, &process))
+			insert(out, &process);
+		at = strchr(at, '\n');
+		at = at ? at + 1 : NULL;
+	}
+}
+
+static void read_command(struct mt_last_head *head)
+{
+	ssize_t bytes = mt_os_read_file("/proc/self/cmdline", head->command, sizeof(head->command));
+
+	for (ssize_t i = 0; i + 1 < bytes; i++)
+		if (!head->command[i])
+			head->command[i] = ' ';
+}
+
+static void read_own(struct mt_last_head *head)
+{
+	struct mt_rss_full rss = {0};
+
+	(void)mt_os_read_file("/proc/self/status", head->status, sizeof(head->status));
+	(void)mt_rss_read_full(&rss);
+	head->rss_bytes = rss.rss_bytes;
+	head->anon_bytes = rss.anon_bytes;
+	head->file_rss_bytes = rss.file_bytes;
+	head->shmem_bytes = rss.shmem_bytes;
+	head->swap_bytes = rss.swap_bytes;
+}
+
+static void compose(const struct mt_black_box_sample *now, uint64_t rate)
+{
+	struct mt_last_head *head = &file->head;
+
+	mt_assert(mt_thread_is_ours());
+	head->cause = now->is_critical ? MT_LAST_CRITICAL : MT_LAST_GROWTH;
+	head->time_ns = mt_os_realtime_ns();
+	head->used_bytes = now->used_bytes;
+	head->limit_bytes = now->limit_bytes;
+	head->growth_bytes = rate;
+	mt_format(head->limit_path, sizeof(head->limit_path), "%s", now->source);
+	head->oom_kills_count = mt_cgroup_path_oom_kills(head->limit_path);
+	read_group(head);
+	head->compose_ns = compose_ns;
+	head->writes_count = ++writes_count;
+	read_own(head);
+	if (!*head->command)
+		read_command(head);
+	read_processes(file);
+	sites_read(file);
+	mt_components_publish(true);
+	mt_publish_copy(&file->stats);
+}
+
+static void write_file(const struct mt_black_box_sample *now, uint64_t rate)
+{
+	uint64_t start_ns = mt_os_now_ns();
+
+	compose(now, rate);
+	mt_assert(now->limit_bytes > 0);
+	(void)mt_publish_last_write(file);
+	is_critical = now->is_critical;
+	written_ns = now->now_ns;
+	compose_ns = mt_os_now_ns() - start_ns;
+}
+
+/* ---- the watch ---- */
+
+static void watch(const struct mt_black_box_sample *now)
+{
+	uint64_t step_bytes = now->limit_bytes / STEPS;
+
+	if (!file) {
+		void *area = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (area == MAP_FAILED)
+			return;
+		file = area;
+	}
+	is_watching = true;
+	sites_start(mt_max_u64(step_bytes, MT_MIB));
+}
+
+void mt_black_box_stop(void)
+{
+	is_watching = false;
+	sites_stop();
+	mt_publish_last_remove();
+	written_ns = began_ns = before_ns = 0;
+}
+
+/* Whether the process is about to be killed, or the one that another is killed for. */
+static bool is_due(const struct mt_black_box_sample *now, uint64_t rate)
+{
+	if (!now->exact || now->own_bytes < now->used_bytes / OWN_SHARE)
+		return false;
+	return now->is_critical || (now->used_bytes > now->limit_bytes / WATCH_SHARE &&
+				    meets_limit_within(now, rate, HORIZON_NS));
+}
+
+void mt_black_box_note(const struct mt_black_box_sample *now)
+{
+	uint64_t rate;
+
+	mt_assert(mt_thread_is_ours());
+	if (!now->limit_bytes)
+		return;
+	note_usage(now);
+	rate = growth_rate(now);
+	if (!is_watching &&
+	    (now->used_bytes > now->limit_bytes / WATCH_SHARE ||
+	     meets_limit_within(now, rate, WATCH_NS)) &&
+	    mt_publish_last_is_wanted())
+		watch(now);
+	if (!is_watching)
+		return;
+	sites_settle();
+	if (is_due(now, rate)) {
+		if (!written_ns || now->now_ns - written_ns >= AGAIN_NS ||
+		    (now->is_critical && !is_critical))
+			write_file(now, rate);
+	} else if (written_ns && now->now_ns - written_ns >= AGAIN_NS) {
+		mt_publish_last_remove();
+		written_ns = 0;
+	}
+}
+
+void mt_black_box_prepare(void)
+{
+	if (!is_watching || has_lines || !mt_object_heap_is_there())
+		return;
+	has_lines = true;
+	mt_interpreter_prepare_lines();
+}
+
+void mt_black_box_fork_child(void)
+{
+	if (file)
+		(void)munmap(file, sizeof(*file));
+	file = NULL;
+	is_watching = false;
+	began_ns = before_ns = written_ns = compose_ns = writes_count = 0;
+	sites_fork_child();
+	mt_publish_last_fork_child();
 }

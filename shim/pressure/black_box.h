@@ -43,31 +43,11 @@ void mt_black_box_fork_child(void);
  * counts nothing. Owns a table of a fixed size. Takes no lock: a thread that meets another one in
  * the table leaves its bytes unattributed. Never allocates. */
 
-/* ---- any thread, at the end of a malloc call ---- */
-
-/* Counts allocated bytes. Returns whether mt_black_box_sites_note is due. */
+/* Counts allocated bytes. Any thread, at the end of a malloc call. Returns whether
+ * mt_black_box_sites_note is due. */
 bool mt_black_box_sites_count(uint64_t allocated_bytes);
 
 /* Compares the heap with the last time, and notes the lines if it has grown. Keeps errno. */
 void mt_black_box_sites_note(void);
-
-/* ---- worker thread ---- */
-
-/* Begins to watch; does nothing if it watches. step_bytes: growth that is worth a note. The
- * lines are known once mt_interpreter_prepare_lines has run. */
-void mt_black_box_sites_start(uint64_t step_bytes);
-
-/* Ends it, and forgets what was noted. */
-void mt_black_box_sites_stop(void);
-
-/* If the heap has become smaller by a quarter, what was noted shrinks with it: which of it was
- * freed is not known. */
-void mt_black_box_sites_settle(void);
-
-/* Fills the sites, largest first, sites_count and unknown_bytes. */
-void mt_black_box_sites_read(struct mt_last_file *out);
-
-/* Forgets all in a forked child. */
-void mt_black_box_sites_fork_child(void);
 
 #endif

@@ -27,7 +27,8 @@ struct mt_pressure_thresholds mt_pressure_limit_thresholds(const struct mt_confi
 					       keep_threshold(cfg->crit_pct, cfg->clear_pct)};
 }
 
-struct mt_pressure_thresholds mt_pressure_own_thresholds(const struct mt_config *cfg)
+/* Those of MT_RSS_LIMIT_MB: near it is warn, at it is critical. */
+static struct mt_pressure_thresholds own_thresholds(const struct mt_config *cfg)
 {
 	return (struct mt_pressure_thresholds){cfg->warn_pct, 100,
 					       keep_threshold(cfg->warn_pct, cfg->clear_pct),
@@ -154,7 +155,7 @@ static void update_devices(struct mt_pressure *pressure, const struct mt_pressur
 static void update_own(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
 		       const struct mt_config *cfg)
 {
-	const struct mt_pressure_thresholds at = mt_pressure_own_thresholds(cfg);
+	const struct mt_pressure_thresholds at = own_thresholds(cfg);
 	enum mt_pressure_level *level = &pressure->levels[MT_PRESSURE_RSS];
 
 	*level = level_of(*level, now->own_bytes, mt_pressure_own_limit(cfg), &at);
@@ -164,8 +165,9 @@ static void update_own(struct mt_pressure *pressure, const struct mt_pressure_sa
 
 /* ---- all of them ---- */
 
-void mt_pressure_update_levels(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
-			       const struct mt_config *cfg)
+/* seen_psi_known must still be that of the last sample. */
+static void update_levels(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
+			  const struct mt_config *cfg)
 {
 	update_limit(pressure, now, cfg);
 	update_events(pressure, now, cfg);
@@ -506,7 +508,7 @@ static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_sam
 		      const struct mt_config *cfg, struct mt_pressure_plan *plan)
 {
 	const struct mt_pressure_thresholds limits = mt_pressure_limit_thresholds(cfg);
-	const struct mt_pressure_thresholds owns = mt_pressure_own_thresholds(cfg);
+	const struct mt_pressure_thresholds owns = own_thresholds(cfg);
 	uint64_t pace = pace_of(now->own_bytes, mt_pressure_own_limit(cfg), &owns);
 	uint64_t growth = growth_left(now->own_bytes, mt_pressure_own_limit(cfg), &owns);
 
@@ -591,7 +593,7 @@ struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure,
 {
 	struct mt_pressure_plan plan = {.cleanup = MT_LEVEL_PURGE};
 
-	mt_pressure_update_levels(pressure, now, cfg);
+	update_levels(pressure, now, cfg);
 	note_overall(pressure, now, &plan);
 	update_backoffs(pressure, now, cfg);
 	select_kinds(pressure, now, cfg, env, &plan);

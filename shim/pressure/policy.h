@@ -111,9 +111,6 @@ struct mt_pressure_thresholds {
 /* Returns those of cgroup, machine and device limits. */
 struct mt_pressure_thresholds mt_pressure_limit_thresholds(const struct mt_config *cfg);
 
-/* Returns those of MT_RSS_LIMIT_MB: near it is warn, at it is critical. */
-struct mt_pressure_thresholds mt_pressure_own_thresholds(const struct mt_config *cfg);
-
 static inline uint64_t mt_pressure_own_limit(const struct mt_config *cfg)
 {
 	return cfg->rss_limit_mb * MT_MIB;
@@ -129,11 +126,6 @@ static inline enum mt_pressure_level mt_pressure_max_level(enum mt_pressure_leve
 {
 	return a > b ? a : b;
 }
-
-/* Sets pressure->levels and the state behind them. seen_psi_known must still be that of the last
- * sample. */
-void mt_pressure_update_levels(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
-			       const struct mt_config *cfg);
 
 /* ---- the line in the log ---- */
 

@@ -14,8 +14,4 @@
 void mt_pressure_rss_limit_attribute(struct mt_stats_limit_report *limit_report,
 				     const struct mt_stats_snapshot *figures, bool resident_known);
 
-/* Reads the process, logs and publishes the report. Call it right after a cleanup. Only the worker
- * thread may call. Takes the publish lock. */
-void mt_pressure_rss_limit_report(uint64_t limit_bytes);
-
 #endif

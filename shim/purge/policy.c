@@ -97,7 +97,7 @@ void mt_policy_start(struct mt_policy *policy, uint64_t page_bytes, uint64_t now
 
 uint64_t mt_policy_threshold_bytes(const struct mt_snapshot *now, const struct mt_config *cfg)
 {
-	return mt_slack_bytes(now->anon_bytes, cfg->slack_mb, cfg->slack_pct);
+	return mt_config_slack_bytes(now->anon_bytes, cfg->slack_mb, cfg->slack_pct);
 }
 
 static bool is_still(const struct mt_policy *policy, const struct mt_snapshot *now,

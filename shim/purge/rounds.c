@@ -134,13 +134,10 @@ void mt_rounds_auto_add(struct mt_adaptive_rounds *adaptive, uint64_t bytes, boo
 
 /* due rounds that are published one by one */
 #define DUE_MAX 64u
-/* rounds that end within this time are one round end for MT_GC_ROUNDS=auto */
-#define MERGED_NS MT_NS_PER_S
 
 static uint64_t rounds_handled;
 static uint64_t timer_ns;                  /* when the next timer round ends; 0: no timer */
 static struct mt_adaptive_rounds adaptive; /* for MT_GC_ROUNDS=auto */
-static uint64_t adaptive_ns;               /* when it received a round end; 0: never */
 
 /* Merges the due rounds into the last one, at the highest level that one of them requests. */
 static void run_due(const struct mt_trim_request *due, const uint64_t *merged_counts,
@@ -161,18 +158,13 @@ static void run_due(const struct mt_trim_request *due, const uint64_t *merged_co
 		.reason = MT_REASON_ROUND, .level = level, .round = last->round});
 }
 
-/* Gives a round end to MT_GC_ROUNDS=auto; rounds that end together count once. */
+/* Gives a round end to MT_GC_ROUNDS=auto. Rounds that end in the second after a cleanup count once:
+ * they are handled together. */
 static void note_adaptive(uint64_t (*in_use_bytes)(void))
 {
-	uint64_t now = mt_os_now_ns();
-	uint64_t bytes;
-	struct mt_stats_snapshot *figures;
+	uint64_t bytes = in_use_bytes();
+	struct mt_stats_snapshot *figures = mt_publish_lock();
 
-	if (adaptive_ns && now - adaptive_ns < MERGED_NS)
-		return;
-	adaptive_ns = now;
-	bytes = in_use_bytes();
-	figures = mt_publish_lock();
 	mt_rounds_auto_add(&adaptive, bytes, figures->pressure_level > 0);
 	mt_publish_unlock();
 	mt_log(MT_LOG_DEBUG, "round end: %llu kB in use, a light cleanup every %llu rounds",
@@ -229,7 +221,7 @@ void mt_round_end_run_cleanup(uint64_t (*in_use_bytes)(void))
 		run_due(due, merged_counts, count);
 }
 
-void mt_round_end_check_timer(uint64_t now)
+void mt_round_end_check_timer(uint64_t now_ns)
 {
 	const struct mt_config *cfg = mt_config();
 	uint64_t span = mt_round_seconds_of(cfg->round) * MT_NS_PER_S;
@@ -238,10 +230,10 @@ void mt_round_end_check_timer(uint64_t now)
 		timer_ns = 0;
 		return;
 	}
-	if (!timer_ns || timer_ns > now + span) {
-		timer_ns = now + span;
-	} else if (now >= timer_ns) {
-		timer_ns = now + span;
+	if (!timer_ns || timer_ns > now_ns + span) {
+		timer_ns = now_ns + span;
+	} else if (now_ns >= timer_ns) {
+		timer_ns = now_ns + span;
 		(void)mt_rounds_end();
 	}
 }
@@ -274,5 +266,4 @@ void mt_rounds_fork_child(void)
 	rounds_handled = 0;
 	timer_ns = 0;
 	mt_rounds_auto_start(&adaptive);
-	adaptive_ns = 0;
 }

@@ -102,7 +102,12 @@ void mt_tick_interval_note(struct mt_last_sample *last, const struct mt_snapshot
 	last->bound_bytes = bound_bytes(now);
 }
 
-/* ---- heap sample ---- */
+/* ---- the sample of the heap ---- */
+
+/* Measures the bytes that a purge would return (dirty bytes), as cheaply as the allocator allows,
+ * and keeps the allocator's other figures. Over glibc free chunks are walked if live memory that
+ * was never touched hides them (UNTOUCHED in tests/core/test_worker.py). Takes no lock of the shim;
+ * the allocator may take its own. */
 
 /* glibc: below this difference of resident and live bytes, walk its lists of free chunks */
 #define WALK_BYTES MT_MIB
@@ -127,7 +132,7 @@ static uint64_t first_anon_bytes(void)
 	return rss.anon_bytes;
 }
 
-void mt_tick_sample_start(void)
+static void sample_start(void)
 {
 	memset(&last_figures, 0, sizeof(last_figures));
 	memset(&last, 0, sizeof(last));
@@ -185,8 +190,8 @@ static bool read_figures(bool all)
 
 /* Asks the allocator. If it does not tell, the difference of resident and live bytes counts. If
  * live bytes are unknown too, the growth since the last purge counts. Leaves dirty bytes unknown if
- * no purge is possible. */
-void mt_tick_sample_read(struct mt_snapshot *now, bool all)
+ * no purge is possible. all: read every figure of the allocator, whatever that costs. */
+static void sample_read(struct mt_snapshot *now, bool all)
 {
 	const struct mt_backend *backend = mt_backend();
 	uint64_t began_ns;
@@ -212,7 +217,9 @@ void mt_tick_sample_read(struct mt_snapshot *now, bool all)
 	last.dirty_bytes = now->dirty_bytes;
 }
 
-void mt_tick_sample_update(struct mt_snapshot *now, const struct mt_policy *policy)
+/* Sets dirty_bytes and dirty_known if a measurement is due or the last one is still valid. Else
+ * leaves dirty_known false. */
+static void sample_update(struct mt_snapshot *now, const struct mt_policy *policy)
 {
 	enum mt_counting counting = mt_backend()->counting;
 	enum mt_sampling_interval sampling = mt_tick_interval_decide(
@@ -223,11 +230,12 @@ void mt_tick_sample_update(struct mt_snapshot *now, const struct mt_policy *poli
 		now->dirty_known = true;
 		now->dirty_bytes = last.dirty_bytes;
 	} else if (sampling != MT_SAMPLING_INTERVAL_SKIP) {
-		mt_tick_sample_read(now, false);
+		sample_read(now, false);
 	}
 }
 
-void mt_tick_sample_invalidate(void)
+/* Discards the last results, after a purge by another thread. */
+static void sample_invalidate(void)
 {
 	kept_bytes = UINT64_MAX;
 	kept_free_bytes = UINT64_MAX;
@@ -236,24 +244,16 @@ void mt_tick_sample_invalidate(void)
 	last.at_ns = 0;
 }
 
-void mt_tick_sample_note_trim(struct mt_snapshot *after)
+/* Notes that a purge of this thread has gone through the whole heap, and measures again. after: the
+ * process after the purge. */
+static void sample_note_trim(struct mt_snapshot *after)
 {
-	mt_tick_sample_invalidate();
+	sample_invalidate();
 	if (mt_backend()->counting == MT_COUNTING_CHUNKS && mt_backend()->figures(&last_figures)) {
 		kept_free_bytes = last_figures.free_bytes;
 		mt_tick_interval_note(&last, after);
 	}
-	mt_tick_sample_read(after, true);
-}
-
-const struct mt_heap_figures *mt_tick_sample_figures(void)
-{
-	return &last_figures;
-}
-
-uint64_t mt_tick_sample_dirty_bytes(void)
-{
-	return last.dirty_bytes;
+	sample_read(after, true);
 }
 
 /* ---- growth ---- */
@@ -401,7 +401,8 @@ void mt_tick_growth_tick(void)
 	mt_os_futex_wake(&is_left, INT_MAX, MT_FUTEX_PRIVATE);
 }
 
-void mt_tick_growth_set_cost(uint64_t ns)
+/* Of purging 1 MiB and of its page faults, as learned. */
+static void growth_set_cost(uint64_t ns)
 {
 	mt_assert(mt_thread_is_ours());
 	mt_store_relaxed(&mib_cost_ns, mt_max_u64(ns, LEAST_MIB_COST_NS));
@@ -461,7 +462,7 @@ void mt_tick_start(void)
 	started_ns = mt_os_now_ns();
 	status_read_ns = 0;
 	written_ns = 0;
-	mt_tick_sample_start();
+	sample_start();
 	refill = (struct mt_refill){0};
 	mt_policy_start(&policy, mt_os_page_bytes(), started_ns);
 	mt_publish_start(mt_config(), &identity);
@@ -495,7 +496,7 @@ static bool use_partial_sum(const struct mt_snapshot *now)
 
 	return is_counted && totals.threads_count > FEW_THREADS && since < IDLE_FULL_SUM_NS &&
 	       is_close(now->rss_bytes, last_full_sum.rss_bytes) &&
-	       mt_tick_sample_dirty_bytes() < mt_policy_threshold_bytes(now, mt_config()) &&
+	       last.dirty_bytes < mt_policy_threshold_bytes(now, mt_config()) &&
 	       mt_account_partial_sum(&totals) &&
 	       is_close(totals.live_bytes, last_full_sum.live_bytes) &&
 	       (since < FULL_SUM_NS || is_unchanged(now));
@@ -507,7 +508,7 @@ static void read_account(struct mt_snapshot *now, bool all)
 	is_full_sum = all || !use_partial_sum(now);
 	if (is_full_sum)
 		is_counted = mt_account_read(&totals);
-	now->live_bytes = is_counted ? totals.live_bytes : mt_tick_sample_figures()->live_bytes;
+	now->live_bytes = is_counted ? totals.live_bytes : last_figures.live_bytes;
 	now->allocated_bytes = is_counted ? totals.allocated_bytes : 0;
 	if (is_full_sum)
 		last_full_sum = *now;
@@ -545,7 +546,7 @@ static struct mt_snapshot read_all(void)
 	struct mt_snapshot now = read_sample(true);
 
 	read_usage(&now);
-	mt_tick_sample_read(&now, true);
+	sample_read(&now, true);
 	return now;
 }
 
@@ -571,7 +572,7 @@ static void fill_status(struct mt_stats_snapshot *to, const struct mt_rss_full *
 
 static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *now)
 {
-	const struct mt_heap_figures *heap = mt_tick_sample_figures();
+	const struct mt_heap_figures *heap = &last_figures;
 
 	/* of one reading, so that the difference is the file pages at that moment */
 	to->rss_bytes = now->rss_bytes;
@@ -594,8 +595,7 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 	/* An estimate is good enough for a decision, not for publication. */
 	if (!mt_backend()->live_unknown) {
 		to->heap_idle_bytes = policy.idle_bytes;
-		to->heap_dirty_bytes =
-			now->dirty_known ? now->dirty_bytes : mt_tick_sample_dirty_bytes();
+		to->heap_dirty_bytes = now->dirty_known ? now->dirty_bytes : last.dirty_bytes;
 	}
 	to->heap_active_bytes = heap->active_bytes;
 	to->heap_resident_bytes = heap->resident_bytes;
@@ -644,7 +644,7 @@ uint64_t mt_tick_in_use_bytes(void)
 {
 	struct mt_snapshot now = read_all();
 	uint64_t most = mt_sat_sub(now.anon_bytes, now.live_bytes);
-	uint64_t unused = mt_sat_sub(mt_tick_sample_figures()->resident_bytes, now.live_bytes);
+	uint64_t unused = mt_sat_sub(last_figures.resident_bytes, now.live_bytes);
 
 	unused = mt_max_u64(unused, now.dirty_bytes);
 	/* Pages that the allocator calls dirty or resident may never have been touched. */
@@ -668,7 +668,7 @@ static void note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged,
 
 	mt_assert(mt_thread_is_ours());
 	read_usage(&after);
-	mt_tick_sample_note_trim(&after);
+	sample_note_trim(&after);
 	mt_policy_refill_note_purge(&refill, &after);
 	if (cleanup->reason == MT_REASON_HUGE_PAGES)
 		mt_policy_refill_note_look(
@@ -717,7 +717,7 @@ static void note_cost(uint64_t cost_ns)
 static bool is_refilled(const struct mt_snapshot *now)
 {
 	uint64_t threshold = mt_policy_threshold_bytes(now, mt_config());
-	uint64_t dirty = now->dirty_known ? now->dirty_bytes : mt_tick_sample_dirty_bytes();
+	uint64_t dirty = now->dirty_known ? now->dirty_bytes : last.dirty_bytes;
 	uint64_t huge = 0;
 
 	if (!mt_backend()->purge_again || !mt_config()->budget_pct || policy.balance_ns <= 0 ||
@@ -738,7 +738,7 @@ static void note_program_cleanup(struct mt_snapshot *now)
 	if (!bytes)
 		return;
 	read_usage(now);
-	mt_tick_sample_invalidate();
+	sample_invalidate();
 	mt_policy_note_purge(&policy, now, bytes, 0, false);
 }
 
@@ -788,10 +788,10 @@ uint64_t mt_tick_run(bool grown)
 		policy.tick_ns = 0;
 	if (!now.usage_known && mt_policy_needs_usage(&policy, &now))
 		read_usage(&now);
-	mt_tick_sample_update(&now, &policy);
+	sample_update(&now, &policy);
 	policy.quota_pct = mt_cgroup_load_quota_pct("", now.now_ns);
 	plan = mt_policy_decide(&policy, &now, mt_config());
-	mt_tick_growth_set_cost(mt_policy_mib_cost_ns(&policy));
+	growth_set_cost(mt_policy_mib_cost_ns(&policy));
 	if (plan.round && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)
 		(void)mt_rounds_end();
 	log_decision(&now, &plan);

@@ -51,34 +51,6 @@ enum mt_sampling_interval mt_tick_interval_decide(const struct mt_last_sample *l
 /* Stores a new sample. The caller sets dirty_bytes and cost_ns. */
 void mt_tick_interval_note(struct mt_last_sample *last, const struct mt_snapshot *now);
 
-/* ---- the sample of the heap ---- */
-
-/* Measures the bytes that a purge would return (dirty bytes), as cheaply as the allocator allows,
- * and keeps the allocator's other figures. Over glibc free chunks are walked if live memory that
- * was never touched hides them (UNTOUCHED in tests/core/test_worker.py). Owns the last results.
- * Takes no lock of the shim; the allocator may take its own. */
-
-/* Resets the results, when the worker thread starts. */
-void mt_tick_sample_start(void);
-
-/* Sets now->dirty_bytes and dirty_known if a measurement is due or the last one is still valid
- * (see below). Else leaves dirty_known false. */
-void mt_tick_sample_update(struct mt_snapshot *now, const struct mt_policy *policy);
-
-/* Measures now. all: read every figure of the allocator, whatever that costs. */
-void mt_tick_sample_read(struct mt_snapshot *now, bool all);
-
-/* Notes that a purge of this thread has gone through the whole heap, and measures again. after: the
- * process after the purge. */
-void mt_tick_sample_note_trim(struct mt_snapshot *after);
-
-/* Discards the last results, after a purge by another thread. */
-void mt_tick_sample_invalidate(void);
-
-/* Return the last results: all figures, and the dirty bytes. */
-const struct mt_heap_figures *mt_tick_sample_figures(void);
-uint64_t mt_tick_sample_dirty_bytes(void);
-
 /* ---- growth ---- */
 
 /* Returns free pages while the heap grows beside them: freed memory of one kind (objects of Python,
@@ -94,9 +66,6 @@ void mt_tick_growth_note(void);
 
 /* Purges if a thread has left that to the worker. Worker thread. */
 void mt_tick_growth_tick(void);
-
-/* Sets the learned cost of purging 1 MiB and of its page faults, in ns. Worker thread. */
-void mt_tick_growth_set_cost(uint64_t ns);
 
 /* In a forked child. */
 void mt_tick_growth_fork_child(void);

@@ -145,7 +145,7 @@ static void load(bool on)
 	};
 
 	if (on)
-		mt_interpreter_set(&ops);
+		mt_services_set_interpreter(&ops);
 }
 
 static void fork_child(void)

@@ -22,10 +22,9 @@ struct mt_framework_policy {
 
 /* Returns whether to empty the cache: on some device more than max(slack_mb, slack_pct of reserved)
  * was unused at every reading for framework_decay_ms. now_ns: CLOCK_MONOTONIC. Pure but for
- * *policy. */
-bool mt_framework_decide(struct mt_framework_policy *policy,
-			 const struct mt_python_gpu_figures *seen, const struct mt_config *cfg,
-			 uint64_t now_ns);
+ * *own. */
+bool mt_framework_decide(struct mt_framework_policy *own, const struct mt_python_gpu_figures *seen,
+			 const struct mt_config *cfg, uint64_t now_ns);
 
 /* Queues a reading if one is due. Returns when to call again, in ns of CLOCK_MONOTONIC;
  * UINT64_MAX: never. */

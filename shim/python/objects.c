@@ -595,7 +595,7 @@ const char *mt_objects_domains_take(void)
 	if (!mt_objects_start(range_bytes()))
 		return "no address space";
 	mt_objects_limit(UINT64_MAX, limit_of(RLIMIT_DATA));
-	mt_object_heap_set(&ops);
+	mt_services_set_object_heap(&ops);
 	if (minor >= OWN_GIL_MINOR)
 		watch_interpreters();
 	take(MT_PYTHON_DOMAIN_MEM);

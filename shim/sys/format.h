@@ -21,12 +21,12 @@ size_t mt_format_list(char *out, size_t out_bytes, const char *format, va_list l
 		      bool *out_is_cut);
 
 /* ASCII only: tolower(3) and toupper(3) read the locale. */
-static inline char mt_ascii_lower(char c)
+static inline char mt_format_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static inline char mt_ascii_upper(char c)
+static inline char mt_format_upper(char c)
 {
 	return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }

@@ -261,18 +261,18 @@ void mt_lock_check_leave(enum mt_lock_rank rank)
 		die("leaves", rows[rank].name, ", which this thread has not entered", "");
 }
 
-void mt_lock_check_foreign_call(const char *action)
+void mt_lock_check_foreign_call(const char *what)
 {
 	for (uint32_t at = 0; at < stack.count; at++)
 		if (rank_at(at) != MT_RANK_NONE && rows[rank_at(at)].held == HELD_OURS)
-			die("holds", rows[rank_at(at)].name, " over ", action);
+			die("holds", rows[rank_at(at)].name, " over ", what);
 }
 
-void mt_lock_check_wait(const char *action)
+void mt_lock_check_wait(const char *what)
 {
 	for (uint32_t at = 0; at < stack.count; at++)
 		if (rank_at(at) != MT_RANK_NONE)
-			die("holds", rows[rank_at(at)].name, " while it waits for ", action);
+			die("holds", rows[rank_at(at)].name, " while it waits for ", what);
 }
 
 bool mt_lock_is_held(enum mt_lock_rank rank)

@@ -1,4 +1,4 @@
-/* test_cgroup_path.c -- core/cgroup_path: numbers and keys as files hold them, and the way up in a
+/* test_cgroup_path.c -- core/cgroup: numbers and keys as files hold them, and the way up in a
  * hierarchy. */
 #include "cgroup_files.h"
 

@@ -1,4 +1,4 @@
-/* test_load.c -- core/cpu_load: the load average, and the CPUs that quotas and affinity leave. */
+/* test_load.c -- core/cgroup: the load average, and the CPUs that quotas and affinity leave. */
 #include "sense_files.h"
 
 #include <sched.h>

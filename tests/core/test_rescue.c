@@ -1,4 +1,5 @@
-/* test_rescue.c -- core/rescue: whom a process asks for device memory, and what it reads back. */
+/* test_rescue.c -- core/control_file: whom a process asks for device memory, and what it reads
+ * back. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <signal.h>

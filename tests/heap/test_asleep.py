@@ -46,6 +46,11 @@ def test_old_blocks_are_moved_and_freed_and_counted_after_it_has_woken_up(says):
 	assert says("live") == "before: glibc\n8 MB: jemalloc\nlive 8\nlive 12\nlive 0\n"
 
 
+def test_blocks_that_were_made_asleep_are_returned_when_they_are_freed(says):
+	"""No worker runs in a process so small: nothing else returns them."""
+	assert says("old") == "2 MB: jemalloc\nreturned\nreturned\n"
+
+
 @pytest.mark.parametrize("settings", [{"ALLOCATOR": "jemalloc"}, {"MIN_MB": 0}, {"PROF": "1"}], ids=lambda settings: next(iter(settings)))
 def test_settings_that_ask_for_jemalloc_wake_it_up_at_once(says, settings):
 	assert says("large", **settings).startswith("before: jemalloc\n")

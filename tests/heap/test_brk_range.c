@@ -1,4 +1,4 @@
-/* test_brk_range.c -- heap/brk_range: by what a block of libc's is told from one of jemalloc's.
+/* test_brk_range.c -- heap/glibc: by what a block of libc's is told from one of jemalloc's.
  * Each test is a process of its own, with a program break of its own. */
 #include <criterion/criterion.h>
 #include <stdint.h>

@@ -253,15 +253,22 @@ def test_malloc_trim_does_not_hold_its_caller_for_long(run, env, compile_c):
 	whole = run([program, "mt_trim"], env(MIN_MB=0, **QUIET)).stdout.split()
 	left = run([program], env(MIN_MB=0, **QUIET)).stdout.split()
 
-	assert whole[0] == "1" and whole[2:] == ["1", "1"]
+	assert whole[0] == "1" and whole[2:] == ["1", "1", "0"]
 	assert left[0] == "1" and left[3] == "1", "the worker returns the memory"
 	assert int(left[1]) < int(whole[1]) / 4
+
+
+def test_malloc_trim_returns_what_its_thread_has_freed_last(run, env, compile_c):
+	"""The worker purges, and cannot reach the cache of the thread: the caller empties it."""
+	got = run([compile_c("trims.c")], env(MIN_MB=0, **QUIET)).stdout.split()
+
+	assert got[3:] == ["1", "0"]
 
 
 def test_malloc_trim_is_complete_where_there_is_no_worker(run, env, compile_c):
 	done = run([compile_c("trims.c")], env(MIN_MB=1_000_000, **QUIET))
 
-	assert done.stdout.split()[0] == "1" and done.stdout.split()[2:] == ["1", "1"], done.stdout + done.stderr
+	assert done.stdout.split()[0] == "1" and done.stdout.split()[2:4] == ["1", "1"], done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("min_mb", [0, 1_000_000])

@@ -1,4 +1,4 @@
-/* test_jemalloc_event.c -- heap/jemalloc_event: what a thread allocates is told about every so
+/* test_jemalloc_event.c -- heap/jemalloc_thread: what a thread allocates is told about every so
  * many bytes, and nothing is printed. */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 """Flags that a program sets on the pages of a large block: libc's free unmaps the block, and they are gone."""
 import pytest
 
+from pressed import PYTHON, rss_kb
+
 KB = 1 << 10
 # Below 1 MB a process is asleep on libc's malloc. From 4 MB on realloc moves pages.
 SIZES = [256 * KB, 1200 * KB, 8192 * KB]
@@ -29,3 +31,23 @@ def test_thousands_of_large_blocks_in_random_order_are_few_mappings(run, env, co
 	got = run([compile_c("large_mappings.c")], env(), timeout=60)
 
 	assert got.returncode == 0 and int(got.stdout) < 3000, got.stdout
+
+
+# 500 MB in blocks of 64 kB, of which every second one is dropped.
+EVERY_SECOND = r"""
+import sys
+blocks = [bytearray(b"x" * (64 << 10)) for i in range(8000)]
+blocks[::2] = [None] * 4000
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_thousands_of_purged_pieces_do_not_split_the_mapping(steer, env, wait_for):
+	"""A purge that leaves each piece out of a core dump makes a mapping of it; the kernel allows 65,530."""
+	one = steer([PYTHON, "-c", EVERY_SECOND], env(IDLE_MS=10, TICK_MS=10, SETTLE_MS=100))
+	one.process.stdout.readline()
+	wait_for(lambda: rss_kb(one.pid) < 350 << 10, 20, "the dropped blocks are purged")
+
+	with open(f"/proc/{one.pid}/maps") as maps:
+		assert len(maps.readlines()) < 500

@@ -10,6 +10,7 @@
  *   crowd    COUNT children in turn: in each, two threads make their first large block at the same
  *            moment; how many children are on jemalloc then
  *   live     8 MB of small blocks; old ones are moved, all are freed: the live bytes counted
+ *   old      3.5 MB of small blocks, freed before and after it has woken up: resident memory then
  *   threads  COUNT children in turn: in each, threads make, move and free each other's blocks,
  *            while the process wakes up. Every block is checked. In half of the children a thread
  *            forks meanwhile, and its children allocate.
@@ -33,6 +34,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "rollup.h"
 
 #define THREADS 6u
 #define PLACES  64u
@@ -480,6 +483,30 @@ static int live(void)
 	return 0;
 }
 
+/* Some are free before the process wakes up, inside libc's heap: the last one stays. */
+static int old_blocks(void)
+{
+	enum { COUNT = 3500, BEFORE = 1300 };
+	static char *blocks[COUNT];
+	long full_kb, less_kb;
+
+	for (unsigned i = 0; i < COUNT; i++)
+		memset(blocks[i] = malloc(1000), 1, 1000);
+	from_handler = malloc(100);
+	for (unsigned i = 0; i < BEFORE; i++)
+		free(blocks[i]);
+	free(malloc(2 << 20));
+	say("2 MB");
+	full_kb = rollup_kb("Rss:");
+	free(blocks[BEFORE]);
+	less_kb = rollup_kb("Rss:");
+	puts(full_kb - less_kb > 1000 ? "returned" : "kept");
+	for (unsigned i = BEFORE + 1; i < COUNT; i++)
+		free(blocks[i]);
+	puts(less_kb - rollup_kb("Rss:") > 1000 ? "returned" : "kept");
+	return 0;
+}
+
 static int with_mallopt(void)
 {
 	char *block;
@@ -575,19 +602,13 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(void);
 	} all[] = {
-		{"small", small},
-		{"inside", inside},
-		{"large", large},
-		{"live", live},
-		{"break", by_break},
-		{"blocked", blocked},
-		{"early", early},
-		{"handler", with_handler},
-		{"mallopt", with_mallopt},
-		{"one", one},
-		{"pace", pace},
-		{"mapped", mapped},
-		{"buffer", buffer},
+		{"small", small},    {"inside", inside},
+		{"large", large},    {"live", live},
+		{"break", by_break}, {"blocked", blocked},
+		{"early", early},    {"handler", with_handler},
+		{"old", old_blocks}, {"mallopt", with_mallopt},
+		{"one", one},        {"pace", pace},
+		{"mapped", mapped},  {"buffer", buffer},
 	};
 	const char *how = argc > 1 ? argv[1] : "";
 

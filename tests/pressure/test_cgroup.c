@@ -1,4 +1,4 @@
-/* test_cgroup.c -- pressure/cgroup: the limits of version 2, of version 1, of both at once and of
+/* test_cgroup.c -- core/cgroup: the limits of version 2, of version 1, of both at once and of
  * none, in files of our own. */
 #include "cgroup_files.h"
 

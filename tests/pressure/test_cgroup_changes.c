@@ -1,4 +1,4 @@
-/* test_cgroup_changes.c -- pressure/cgroup over time: limits that change, processes that are moved,
+/* test_cgroup_changes.c -- core/cgroup over time: limits that change, processes that are moved,
  * files that vanish or hold rubbish, events. */
 #include "cgroup_files.h"
 

@@ -1,4 +1,4 @@
-/* test_direct_reclaim.c -- pressure/direct_reclaim: a thread that allocates returns free memory
+/* test_direct_reclaim.c -- pressure/reclaim: a thread that allocates returns free memory
  * before its limit is reached. */
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* test_headroom.c -- pressure/headroom: how much free memory the heap may keep beside a limit of
+/* test_headroom.c -- pressure/reclaim: how much free memory the heap may keep beside a limit of
  * 1000 MB. */
 #include <criterion/criterion.h>
 
@@ -133,6 +133,16 @@ Test(headroom, does_not_pause_after_a_purge_of_use)
 	look(10, 820, 810, false, 800, 0);
 
 	cr_expect_eq(ceiling.pause_until_ns, now.now_ns);
+}
+
+Test(headroom, pauses_after_a_purge_that_returned_less_than_half_of_what_seemed_free)
+{
+	look(0, 910, 900, false, 890, 0);
+	look(10, 910, 900, false, 800, 0);
+	now.purged = true;
+	look(10, 870, 860, false, 800, 0);
+
+	cr_expect_gt(ceiling.pause_until_ns, now.now_ns);
 }
 
 Test(headroom, asks_for_a_look_once_the_process_has_grown)

@@ -1,4 +1,4 @@
-/* test_pressure_text.c -- pressure/text: what the log says of pressure. */
+/* test_pressure_text.c -- pressure/policy: what the log says of pressure. */
 #include <criterion/criterion.h>
 #include <string.h>
 

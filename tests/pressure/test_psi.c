@@ -1,4 +1,4 @@
-/* test_psi.c -- pressure/psi: the kernel's figures, and the file that a service manager names. */
+/* test_psi.c -- core/cgroup: the kernel's figures, and the file that a service manager names. */
 #include "sense_files.h"
 
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* test_rss_limit.c -- pressure/rss_limit: who holds what, and what to do about the largest. */
+/* test_rss_limit.c -- pressure/pressure: who holds what, and what to do about the largest. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* test_unsampled.c -- pressure/headroom: growth that no look has seen, and waiting for a look. */
+/* test_unsampled.c -- pressure/reclaim: growth that no look has seen, and waiting for a look. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <unistd.h>

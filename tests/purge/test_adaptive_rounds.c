@@ -1,4 +1,4 @@
-/* test_adaptive_rounds.c -- purge/round_end: MT_GC_ROUNDS=auto. Rows of what is kept at round
+/* test_adaptive_rounds.c -- purge/rounds: MT_GC_ROUNDS=auto. Rows of what is kept at round
  * ends, and the step after each. */
 #include <criterion/criterion.h>
 #include <string.h>

@@ -24,6 +24,36 @@ def test_dropped_objects_are_not_kept_beside_large_blocks_that_grow(run, env, ba
 	assert int(got.stdout) < 1.15 * int(expected.stdout)
 
 
+# Of 400 MB, 80 MB are free when the last large block is made. The worker purges 300 MB. Then 110 MB of
+# objects are dropped, which the worker leaves alone, and large blocks are filled at once.
+AFTER_A_LARGER_HEAP = r'''
+import re, time
+def mb(name, file="/proc/self/status"):
+    return int(re.search(name + r":\s+(\d+)", open(file).read())[1]) >> 10
+kept = [("x%d" % i) * 20 for i in range(550_000)]
+blocks = [b"x" * (64 << 10) for i in range(4800)]
+blocks[:1280] = [None] * 1280
+some = [b"x" * (8 << 20) for i in range(2)]
+blocks = some = None
+before = mb("RssAnon")
+while mb("RssAnon") > before - 250:
+    time.sleep(0.05)
+time.sleep(1)
+open("/proc/self/clear_refs", "w").write("5")
+kept = None
+blocks = [b"x" * (16 << 20) for i in range(10)]
+print(mb("VmHWM"))
+'''
+
+
+def test_growth_is_seen_after_a_heap_that_was_larger(run, env):
+	"""Growth counts from what the heap has shrunk to, and not from its former size."""
+	got = run([PYTHON, "-c", AFTER_A_LARGER_HEAP], env(SLACK_MB=160), timeout=60)
+
+	assert got.returncode == 0, got.stderr
+	assert int(got.stdout) < 230
+
+
 # A heap that is used again as it was does not grow: nothing is purged in between.
 SAME_AGAIN = r'''
 import resource

@@ -1,4 +1,4 @@
-/* test_live_drop.c -- purge/live_drop, and how purge/policy counts a round for falls of
+/* test_live_drop.c -- purge/policy: drops of live bytes, and how it counts a round for falls of
  * the heap and of device memory. Rows of what is live at each tick, and the rounds that must have
  * been counted by its end. */
 #include "policy_sim.h"

@@ -44,6 +44,12 @@ Test(refill, is_nothing_before_the_first_purge)
 	cr_expect_not(is_suspected(100, 1000, 10, 0));
 }
 
+Test(refill, is_found_after_a_purge_that_left_nothing_unexplained)
+{
+	purged(0, 40, 40);
+	cr_expect(is_suspected(10, 60, 40, 0));
+}
+
 Test(refill, counts_from_the_lowest_point_since_the_purge)
 {
 	purged(0, 100, 40);

@@ -1,4 +1,4 @@
-/* test_sampling_interval.c -- purge/heap_sample: the allocator is read as rarely as can be,
+/* test_sampling_interval.c -- purge/tick: the allocator is read as rarely as can be,
  * and nothing is missed for it. */
 #include "policy_sim.h"
 

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-PYTHON = "/usr/bin/python3"
+from pressed import PYTHON, rss_kb
+
 PYENV = pathlib.Path("/root/.pyenv/versions")
 
 
@@ -239,6 +240,21 @@ def test_a_light_trim_collects(cycles, env, control, stats, wait_for, backend_na
 	seen = stats(actor.pid, settings)
 	assert seen["gc_count"] == 1 and seen["gc_collected_count"] >= 500
 	assert last_record(stats, actor.pid, settings, "request")["gc_state"] == "done"
+
+
+def test_a_light_trim_returns_what_the_collection_has_freed(cycles, env, control):
+	"""The heap is purged before the collection and after it, and nothing else purges here."""
+	settings = env(MIN_MB=0, BUDGET_PCT=0, SETTLE_MS=3_600_000)
+	actor = cycles(settings)
+	actor.tell("for i in range(100): Node().load = bytearray(b'x' * (1 << 20))")
+	before = rss_kb(actor.pid)
+	actor.keep_busy(3)
+
+	control(settings, "trim", actor.pid, "--light")
+
+	actor.wait_until_idle()
+	assert before > 100_000
+	assert rss_kb(actor.pid) < before - 80_000
 
 
 @pytest.mark.parametrize("off", ["gc.disable()", "gc.set_threshold(0)", "gc.set_threshold(0, 10, 10)"])

@@ -10,7 +10,6 @@ HERE = pathlib.Path(__file__).parent
 SHIM = HERE.parent.parent / "shim"
 SOURCES = [SHIM / f"{name}.c" for name in (
 	"gpu/blocks", "gpu/capture", "gpu/context", "gpu/fence", "gpu/pool", "gpu/release",
-	"gpu/usage",
 	"sys/raw_syscall", "sys/os", "sys/lock", "sys/loader", "sys/main_thread")]
 EVERYTHING = ["captures", "deaths", "worker", "ooms"]
 

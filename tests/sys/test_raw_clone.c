@@ -1,4 +1,4 @@
-/* test_raw_clone.c -- sys/raw_clone: what a bare copy of a process finds held by a thread that it
+/* test_raw_clone.c -- sys/main_thread: what a bare copy of a process finds held by a thread that it
  * does not have. */
 #include <criterion/criterion.h>
 
