@@ -120,9 +120,9 @@ static bool note_bytes(uint64_t fresh_bytes)
 
 /* Starts nothing here: the thread is inside the allocator, and is_due takes a lock. A running
  * worker is told of allocated bytes alone: these would end a step without telling it. */
-void mt_growth_thread_began(void)
+void mt_growth_without_worker(uint64_t bytes)
 {
-	if (!mt_worker_is_running() && count(MT_BACKEND_EVENT_BYTES) && is_check_due())
+	if (!mt_worker_is_running() && count(bytes) && is_check_due())
 		mt_heap_event_at_next_call(true);
 }
 

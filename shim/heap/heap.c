@@ -53,7 +53,7 @@ static void glibc_event(void)
 static void thread_born(void *counters)
 {
 	mt_account_thread_born(counters);
-	mt_growth_thread_began();
+	mt_growth_without_worker(MT_BACKEND_EVENT_BYTES);
 }
 
 static bool serve_embedded(bool at_once, const struct mt_backend_hooks *hooks)

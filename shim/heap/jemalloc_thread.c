@@ -15,6 +15,7 @@
 #include "core/services.h"
 #include "core/worker.h"
 #include "heap/account.h"
+#include "heap/growth.h"
 #include "heap/jemalloc_api.h"
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_errors.h"
@@ -178,6 +179,8 @@ void __wrap_je_tcache_arena_reassociate(void *thread, CACHE_PARAMS, void *arena)
 #define MANY_THREADS 16u
 /* A phase begins if so much was freed, and up to this part of it allocated meanwhile. */
 #define PHASE_BYTES (512u << 10)
+/* of frees, between two events of a thread */
+#define FREE_EVENT_BYTES (64u << 10)
 #define LITTLE      4u
 /* between phases in which a thread empties its cache */
 #define PAUSE_NS (20 * MT_NS_PER_MS)
@@ -235,6 +238,7 @@ void mt_jemalloc_flush_thread(void)
 
 void __wrap_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed)
 {
+	mt_growth_without_worker(FREE_EVENT_BYTES);
 	if (mt_unlikely(events_until_cache))
 		note_event_without_cache(thread);
 	else if (mt_account_threads() >= MANY_THREADS && note_free())

@@ -2,16 +2,19 @@
  *   hoards threads COUNT   threads that fill and free blocks of many sizes and then sleep
  *   hoards one MIB         one block, freed, and no call of malloc after it
  *   hoards jobs MIB        one thread for each job, which frees what it has allocated and ends
+ *   hoards daemon MIB      a forked child frees what its parent has allocated, and prints its PID
  * Prints "ready" once that is done, for jobs the CPU time in ms of a job, and waits for a line. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define JOBS  60
 #define BLOCK 16000
+#define SMALL 1000
 
 static pthread_barrier_t all_done;
 static int mib;
@@ -44,6 +47,22 @@ static void *work(void *kept)
 		free(blocks[i]);
 	free(blocks);
 	return NULL;
+}
+
+static void free_in_child(void)
+{
+	int count = (mib << 20) / SMALL;
+	void **blocks = malloc((size_t)count * sizeof(void *));
+
+	for (int i = 0; i < count; i++)
+		blocks[i] = memset(malloc(SMALL), 1, SMALL);
+	if (fork() != 0) {
+		wait(NULL);
+		_exit(0);
+	}
+	for (int i = 0; i < count; i++)
+		free(blocks[i]);
+	printf("%d\n", (int)getpid());
 }
 
 static double cpu_ms(void)
@@ -85,6 +104,8 @@ int main(int argc, char **argv)
 		pthread_barrier_wait(&all_done);
 	} else if (strcmp(argv[1], "jobs") == 0) {
 		run_jobs();
+	} else if (strcmp(argv[1], "daemon") == 0) {
+		free_in_child();
 	} else {
 		setvbuf(stdout, NULL, _IONBF, 0);
 		free(memset(malloc((size_t)mib << 20), 1, (size_t)mib << 20));

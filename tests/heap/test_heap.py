@@ -170,6 +170,13 @@ def test_a_thread_whose_cache_comes_late_works_without_memory_for_it(run, env, c
 	assert (got.returncode, got.stdout, got.stderr) == (0, "40 of 40 threads\n", "")
 
 
+def test_a_daemon_that_frees_what_its_parent_has_filled_returns_it(spawn, env, compile_c, wait_for):
+	"""The child had no worker until it had allocated 4 MB, so that 200 MB stayed for good."""
+	_, printed = start_hoard(spawn, compile_c, env(ALLOCATOR="jemalloc"), "daemon", 150)
+
+	wait_for(lambda: rss_kb(int(printed[0])) < 30_000, 10)
+
+
 def test_one_large_block_goes_back_though_malloc_is_not_called_again(spawn, env, compile_c, wait_for):
 	process, _ = start_hoard(spawn, compile_c, env(), "one", 150)
 
