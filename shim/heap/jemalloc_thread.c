@@ -181,7 +181,7 @@ void __wrap_je_tcache_arena_reassociate(void *thread, CACHE_PARAMS, void *arena)
 #define PHASE_BYTES (512u << 10)
 /* of frees, between two events of a thread */
 #define FREE_EVENT_BYTES (64u << 10)
-#define LITTLE      4u
+#define LITTLE           4u
 /* between phases in which a thread empties its cache */
 #define PAUSE_NS (20 * MT_NS_PER_MS)
 

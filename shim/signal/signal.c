@@ -136,16 +136,18 @@ static void on_untouched(int sig, siginfo_t *info, void *context)
 	errno = kept;
 }
 
-/* The program set SIG_DFL. For other codes si_pid may have another meaning. */
+/* The program set SIG_DFL. For other codes si_pid has another meaning: the program has asked for
+ * the signal itself, by a timer, a queue or fcntl(F_SETSIG). */
 static void on_default(int sig, siginfo_t *info, void *context)
 {
-	bool is_sent = info->si_code == SI_TKILL || info->si_code == SI_USER;
+	bool is_sent =
+		info->si_code == SI_TKILL || info->si_code == SI_USER || info->si_code == SI_QUEUE;
 	int kept = errno;
 
-	if (is_sent && info->si_pid == mt_os_getpid())
-		die(sig);
-	else
+	if (is_sent && info->si_pid != mt_os_getpid())
 		on_untouched(sig, info, context);
+	else
+		die(sig);
 	errno = kept;
 }
 

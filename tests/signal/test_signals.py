@@ -324,6 +324,19 @@ def test_a_signal_to_a_handler_of_the_program_is_the_programs_alone(name, settin
 	assert "the signal is the program's alone" in ctl("doctor", process.pid).stdout
 
 
+QUEUES_TO_ITSELF = """
+	import ctypes, os, signal
+	signal.signal(signal.SIGUSR1, print)
+	signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+	ctypes.CDLL(None).sigqueue(os.getpid(), signal.SIGUSR1, None)
+"""
+
+
+def test_a_program_that_queues_the_default_signal_to_itself_dies_of_it(run, env):
+	"""As one that raises it."""
+	assert run(python(QUEUES_TO_ITSELF), env(MIN_MB=0)).returncode == -signal.SIGUSR1
+
+
 def test_an_ignored_signal_is_no_cleanup(spawn, env, awake, cleanups, stats):
 	environment = env(MIN_MB=0)
 	process = started(spawn, environment, "signal.signal(signal.SIGUSR1, signal.SIG_IGN)")
