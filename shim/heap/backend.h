@@ -150,6 +150,8 @@ struct mt_backend_hooks {
 	void (*allocated)(void);
 	/* A thread has freed a block of 32 MB or more, or realloc has cut off as much. As above. */
 	void (*freed_large)(void);
+	/* A thread has freed about so many bytes. As above. */
+	void (*freed)(uint64_t bytes);
 };
 
 /* What serves the process from now on. */

@@ -90,6 +90,7 @@ static void serve(bool on)
 		.thread_born = thread_born,
 		.allocated = jemalloc_event,
 		.freed_large = mt_account_event_freed_large,
+		.freed = mt_growth_without_worker,
 	};
 
 	if (!on) {

@@ -497,5 +497,6 @@ const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,
 	mt_jemalloc_message_start(conf);
 	mt_jemalloc_event_use(MT_BACKEND_EVENT_BYTES, hooks->allocated);
 	mt_jemalloc_large_use(hooks->freed_large);
+	mt_jemalloc_frees_use(hooks->freed);
 	return &jemalloc_backend;
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include "core/log.h"
 #include "core/worker.h"
@@ -13,6 +14,7 @@
 #include "heap/jemalloc_api.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
+#include "sys/os.h"
 
 /* dirty bytes that an arena without threads keeps, whatever the others have */
 #define KEPT_BYTES (4u << 20)
@@ -159,6 +161,8 @@ void mt_je_arena_decay(void *thread, void *arena, bool is_background, bool all)
  * large blocks. */
 #define PROBE_BYTES (128u << 10)
 #define PROBE_PAGES 8u
+/* the least that is returned of a block */
+#define CUT_LEAST_BYTES (16u << 10)
 
 /* Internal to jemalloc 5: src/large.c. Its callers in other files come here instead (jemalloc.mk).
  * large_salloc is gone in 5.3.1. */
@@ -180,6 +184,8 @@ static bool is_extent_known;
 /* src/jemalloc.c of 5.3.1: large blocks are of any number of pages, and each comes from a larger
  * mapping whose rest counts as dirty, though nobody has touched it. */
 extern bool je_opt_disable_large_size_classes __attribute__((weak, visibility("hidden")));
+
+MT_TLS bool mt_jemalloc_thread_grows;
 
 static _Atomic size_t shrunk_bytes; /* since the last call of on_freed; counter, no ordering */
 
@@ -237,16 +243,35 @@ void __wrap_je_large_dalloc(void *thread, void *extent)
 		on_freed();
 }
 
+/* If the heap grows, what is cut off a block is of no use to the next block of that size: it goes
+ * back while it is still the block's own, as libc unmaps it if it has mapped the block. Two pages
+ * are left, since a block need not begin at one. */
+
+static void return_cut(char *block, size_t held, size_t bytes)
+{
+	size_t page = mt_jemalloc_page_bytes();
+	char *from = block + bytes + 2 * page - ((uintptr_t)(block + bytes) & (page - 1));
+	char *end = block + held - ((uintptr_t)(block + held) & (page - 1));
+	int kept = errno;
+
+	if (end > from && (size_t)(end - from) >= CUT_LEAST_BYTES && mt_jemalloc_thread_grows)
+		(void)mt_raw_syscall(SYS_madvise, from, end - from, MADV_DONTNEED);
+	errno = kept;
+}
+
 /* Blocks that realloc shrinks in place count together: libc returns what it cuts off each of them,
  * while it keeps freed blocks of the same size once it has seen one. */
 void *__wrap_je_large_ralloc(void *thread, void *arena, void *block, size_t bytes, size_t alignment,
 			     bool zero, void *cache, void *hook)
 {
-	size_t held = je_malloc_usable_size(block);
-	void *fresh = __real_je_large_ralloc(thread, arena_of(arena, bytes), block, bytes,
-					     alignment, zero, cache, hook);
-	size_t cut = fresh == block && bytes < held ? held - bytes : 0;
+	size_t held = je_malloc_usable_size(block), cut;
+	void *fresh;
 
+	if (bytes < held)
+		return_cut(block, held, bytes);
+	fresh = __real_je_large_ralloc(thread, arena_of(arena, bytes), block, bytes, alignment,
+				       zero, cache, hook);
+	cut = fresh == block && bytes < held ? held - bytes : 0;
 	if (mt_likely(!cut))
 		return fresh;
 	if (mt_add_relaxed(&shrunk_bytes, cut) + cut >= MT_JEMALLOC_LARGE_LEAST && on_freed) {

@@ -5,7 +5,14 @@
 #ifndef MT_HEAP_JEMALLOC_ARENA_H
 #define MT_HEAP_JEMALLOC_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+#include "sys/attr.h"
+
+/* Whether the calling thread's last extent was not resident: the heap grows. jemalloc_unmap.c sets
+ * it. */
+extern MT_TLS bool mt_jemalloc_thread_grows;
 
 /* Once, by the thread that starts jemalloc, before another uses it. Does nothing if a setting
  * of the user has disabled the arena for large blocks, or with a version of jemalloc whose

@@ -15,7 +15,6 @@
 #include "core/services.h"
 #include "core/worker.h"
 #include "heap/account.h"
-#include "heap/growth.h"
 #include "heap/jemalloc_api.h"
 #include "heap/jemalloc_arena.h"
 #include "heap/jemalloc_errors.h"
@@ -208,6 +207,13 @@ static MT_TLS struct {
 	bool empties;
 } phase;
 
+static void (*on_frees)(uint64_t freed_bytes);
+
+void mt_jemalloc_frees_use(void (*handler)(uint64_t freed_bytes))
+{
+	on_frees = handler;
+}
+
 /* Returns whether the thread shall empty its cache. */
 static bool note_free(void)
 {
@@ -238,7 +244,8 @@ void mt_jemalloc_flush_thread(void)
 
 void __wrap_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed)
 {
-	mt_growth_without_worker(FREE_EVENT_BYTES);
+	if (on_frees)
+		on_frees(FREE_EVENT_BYTES);
 	if (mt_unlikely(events_until_cache))
 		note_event_without_cache(thread);
 	else if (mt_account_threads() >= MANY_THREADS && note_free())

@@ -11,6 +11,10 @@
  * that prints statistics. Never called by a version that lacks the event (jemalloc.mk looks). */
 void mt_jemalloc_event_use(uint64_t step_bytes, void (*handler)(void));
 
+/* Before jemalloc's first use. handler: called by each thread after about so many bytes that it has
+ * freed, with no lock of jemalloc's held. Never called by a version without that event. */
+void mt_jemalloc_frees_use(void (*handler)(uint64_t freed_bytes));
+
 /* Empties the cache of the calling thread. */
 void mt_jemalloc_flush_thread(void);
 

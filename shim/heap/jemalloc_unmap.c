@@ -134,7 +134,6 @@ static void *_Atomic some_hooks;
 static _Atomic bool cannot_populate;
 
 static MT_TLS size_t grown_bytes; /* that were not resident */
-static MT_TLS bool has_grown;     /* the thread's last extent was not resident */
 static MT_TLS bool is_unmapped;   /* the extent that the thread destroys */
 
 static MT_TLS size_t joined_at_bytes;  /* of grown_bytes */
@@ -355,7 +354,7 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
 		if (!mt_load_relaxed(&kept_bytes))
 			map_unit(thread, pac, hooks, cache, FIRST_UNIT_BYTES);
 	}
-	has_grown = true;
+	mt_jemalloc_thread_grows = true;
 	grown_bytes += bytes;
 	if (!guarded && may_be_huge(extent, expanded))
 		mt_page_flags_allow_huge(mt_jemalloc_extent_begin(extent),
@@ -575,13 +574,13 @@ struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, si
 {
 	struct mt_extent *extent;
 
-	has_grown = false;
+	mt_jemalloc_thread_grows = false;
 	extent = __real_je_pa_alloc(thread, shard, bytes, alignment, slab, size_class, zero,
 				    guarded, out_deferred);
 	for (unsigned int turn = 0; mt_unlikely(!extent) && makes_room(bytes, turn); turn++)
 		extent = __real_je_pa_alloc(thread, shard, bytes, alignment, slab, size_class, zero,
 					    guarded, out_deferred);
-	if (extent && has_grown && slab && size_class <= AHEAD_CLASS_MAX &&
+	if (extent && mt_jemalloc_thread_grows && slab && size_class <= AHEAD_CLASS_MAX &&
 	    grown_bytes >= AHEAD_LEAST_BYTES && !mt_load_relaxed(&cannot_populate) &&
 	    has_own_arenas_only() && is_rest_behind(extent))
 		populate(thread, shard, size_class);

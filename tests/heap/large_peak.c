@@ -1,7 +1,8 @@
 /* large_peak.c HOW EACH -- fills 96 MB in blocks of EACH kB, frees them, and fills as much again:
  * prints the peak of the resident size in MB. "chip": a small block comes in between. "thread":
  * another thread has its first large block in between. "other": that thread fills the second
- * 96 MB. "strings": none of that, but the blocks grow to this size by turns. */
+ * 96 MB. "strings": none of that, but the blocks grow to this size by turns. "cut": each was three
+ * times as large. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,15 @@ static void grow_by_turns(void)
 	}
 }
 
+static void cut_each(void)
+{
+	for (size_t filled = 0; filled < ALL_BYTES; filled += each_bytes) {
+		char *block = memset(malloc(3 * each_bytes), 1, 3 * each_bytes);
+
+		kept = realloc(block, each_bytes);
+	}
+}
+
 static void *other(void *fills)
 {
 	if (fills)
@@ -70,8 +80,11 @@ int main(int argc, char **argv)
 	each_bytes = (argc > 2 ? strtoul(argv[2], NULL, 10) : 0) << 10;
 	if (!each_bytes)
 		return 2;
-	if (strcmp(how, "strings") == 0) {
-		grow_by_turns();
+	if (strcmp(how, "strings") == 0 || strcmp(how, "cut") == 0) {
+		if (*how == 's')
+			grow_by_turns();
+		else
+			cut_each();
 		printf("%ld\n", peak_kb() >> 10);
 		return 0;
 	}

@@ -106,10 +106,10 @@ def test_freed_large_blocks_are_not_kept_beside_as_large_ones(run, env, bare, co
 	assert 96 <= int(expected.stdout) and int(got.stdout) < int(expected.stdout) * 1.3, f"{got.stdout} MB, bare {expected.stdout}"
 
 
-@pytest.mark.parametrize("each_kb", [3, 13])
-def test_strings_that_grow_by_turns_use_what_they_have_outgrown(run, env, bare, compile_c, each_kb):
-	"""It lay free in pieces that no larger string fitted into: 255 MB for 96."""
-	program = [compile_c("large_peak.c"), "strings", each_kb]
+@pytest.mark.parametrize("how, each_kb", [("strings", 3), ("strings", 13), ("cut", 60), ("cut", 400)])
+def test_what_growing_strings_and_cut_buffers_leave_behind_does_not_add_up(run, env, bare, compile_c, how, each_kb):
+	"""It lay free in pieces that the next string, or the next buffer, did not fit into: 255 MB for 96."""
+	program = [compile_c("large_peak.c"), how, each_kb]
 	expected, got = (run(program, settings) for settings in (bare, env(BUDGET_PCT=0)))
 
 	assert (got.returncode, got.stderr) == (0, "")
