@@ -82,6 +82,7 @@ struct mt_counters {
 	_Atomic uint64_t small;        /* bytes of blocks below MT_BIN_SMALL, in any state */
 	_Atomic uint64_t small_cached; /* of those, pending and idle */
 	_Atomic uint64_t pages_cached; /* pending and idle larger blocks, in the driver's pages */
+	_Atomic uint64_t small_live, pages_live; /* the same of live blocks */
 };
 
 struct mt_context {
@@ -110,6 +111,7 @@ struct mt_context {
 struct mt_pool_device {
 	_Atomic uint64_t total_bytes; /* 0: not known */
 	_Atomic uint64_t allocated_peak, reserved_peak, active_peak;
+	_Atomic uint64_t charged_peak; /* of live blocks, in the driver's pages */
 	_Atomic uint64_t retries, ooms;
 	/* mt_pool_shortage_begin to _end: nothing is cached meanwhile. seq_cst: a free that did not
 	 * see it is itself seen. */
@@ -227,10 +229,25 @@ static inline void mt_context_note_cached(struct mt_context *context, const stru
 					  bool is_cached)
 {
 	bool is_small = block->bytes < MT_BIN_SMALL;
-	uint64_t bytes = is_small ? block->bytes : mt_bins_pages(block->bytes);
+	uint64_t bytes = mt_block_charge(block);
 
 	mt_counter_add(is_small ? &context->counters.small_cached : &context->counters.pages_cached,
 		       is_cached ? bytes : -bytes);
+}
+
+/* A block becomes the program's (is_live), or ends being so. The context's lock is held. */
+static inline void mt_context_note_live(struct mt_context *context, const struct mt_block *block,
+					bool is_live)
+{
+	struct mt_counters *counters = &context->counters;
+	bool is_small = block->bytes < MT_BIN_SMALL;
+	uint64_t sign = is_live ? 1 : (uint64_t)-1;
+
+	mt_counter_add(&counters->allocated, sign * block->bytes);
+	mt_counter_add(&counters->requested, sign * block->asked_bytes);
+	mt_counter_add(&counters->blocks, sign);
+	mt_counter_add(is_small ? &counters->small_live : &counters->pages_live,
+		       sign * mt_block_charge(block));
 }
 
 /* Makes a block, which is in no list, idle. The context's lock is held. */
@@ -404,6 +421,7 @@ void mt_context_ended(struct CUctx_st *handle, uint32_t init);
 /* What the contexts of a device hold of the driver; their counters are read without locks. */
 struct mt_holdings {
 	uint64_t allocated, pending, idle;
+	uint64_t charged_live, charged; /* live blocks, and all blocks, in the driver's pages */
 };
 
 static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *device)
@@ -412,11 +430,19 @@ static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *d
 
 	MT_EACH_CONTEXT(context)
 	{
+		uint64_t small, pages;
+
 		if (mt_context_device(context) != device)
 			continue;
 		sum.allocated += mt_counter(&context->counters.allocated);
 		sum.pending += mt_counter(&context->counters.pending);
 		sum.idle += mt_counter(&context->counters.idle);
+		small = mt_counter(&context->counters.small_live);
+		pages = mt_counter(&context->counters.pages_live);
+		sum.charged_live += pages + mt_bins_pages(small);
+		small += mt_counter(&context->counters.small_cached);
+		sum.charged +=
+			pages + mt_counter(&context->counters.pages_cached) + mt_bins_pages(small);
 	}
 	return sum;
 }
