@@ -79,10 +79,9 @@ struct mt_counters {
 	MT_CONTEXT_HOLDINGS(X)
 	MT_CONTEXT_TOTALS(X)
 #undef X
-	_Atomic uint64_t small;        /* bytes of blocks below MT_BIN_SMALL, in any state */
-	_Atomic uint64_t small_cached; /* of those, pending and idle */
-	_Atomic uint64_t pages_cached; /* pending and idle larger blocks, in the driver's pages */
-	_Atomic uint64_t small_live, pages_live; /* the same of live blocks */
+	/* bytes of blocks below MT_BIN_SMALL, which share pages: live; pending and idle */
+	_Atomic uint64_t small_live, small_cached;
+	_Atomic uint64_t pages_live, pages_cached; /* larger blocks, in the driver's pages */
 };
 
 struct mt_context {
@@ -213,15 +212,6 @@ static inline uint64_t mt_counter(_Atomic uint64_t *counter)
 static inline void mt_counter_add(_Atomic uint64_t *counter, uint64_t delta)
 {
 	mt_store_relaxed(counter, mt_counter(counter) + delta);
-}
-
-/* The driver has allocated a block (is_held) or freed one: small blocks share pages. The context's
- * lock is held. */
-static inline void mt_context_note_held(struct mt_context *context, const struct mt_block *block,
-					bool is_held)
-{
-	if (block->bytes < MT_BIN_SMALL)
-		mt_counter_add(&context->counters.small, is_held ? block->bytes : -block->bytes);
 }
 
 /* A block becomes pending or idle (is_cached), or ends being so. The context's lock is held. */

@@ -97,7 +97,6 @@ static struct mt_event *forget(struct mt_context *context, struct mt_block *bloc
 		return NULL;
 	}
 	block->events = NULL;
-	mt_context_note_held(context, block, false);
 	mt_block_release(block);
 	return events;
 }
@@ -133,7 +132,6 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	block->bin = mt_bins_index(block->bytes);
 	hand_out(context, block, block->asked_bytes, now_ns);
 	mt_counter_add(&context->counters.driver_allocs, 1);
-	mt_context_note_held(context, block, true);
 	stale = mt_blocks_insert(block);
 	if (stale && mt_block_context(stale) == context) {
 		events = forget(context, stale);
@@ -324,8 +322,6 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 		hand_out(context, block, block->asked_bytes, block->since_ns);
 		(void)mt_blocks_insert(block);
 	} else {
-		if (mt_context_init(context) == init)
-			mt_context_note_held(context, block, false);
 		mt_block_release(block);
 	}
 	mt_lock_unlock(&context->lock);
@@ -549,20 +545,9 @@ uint64_t mt_pool_cached_bytes(int number)
 
 uint64_t mt_pool_withheld_bytes(int number)
 {
-	const struct mt_pool_device *device = mt_pool_device(number);
-	uint64_t withheld = 0;
+	struct mt_holdings now = mt_pool_holdings(mt_pool_device(number));
 
-	MT_EACH_CONTEXT(context)
-	{
-		uint64_t small = mt_counter(&context->counters.small),
-			 cached = mt_counter(&context->counters.small_cached);
-
-		if (mt_context_device(context) == device)
-			withheld += mt_counter(&context->counters.pages_cached) +
-				    mt_bins_pages(small) -
-				    mt_bins_pages(small > cached ? small - cached : 0);
-	}
-	return withheld;
+	return now.charged - now.charged_live;
 }
 
 void mt_pool_reset_peak(void)

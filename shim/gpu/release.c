@@ -172,7 +172,6 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 		mt_context_note_result(context, result);
 	mt_lock_lock(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
-	mt_context_note_held(context, block, false);
 	if (result == MT_CU_SUCCESS) {
 		mt_counter_add(&context->counters.returned, bytes);
 		mt_counter_add(&context->counters.decayed, rule->is_decay ? bytes : 0);
