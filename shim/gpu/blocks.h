@@ -221,6 +221,12 @@ static inline uint64_t mt_bins_pages(uint64_t bytes)
 	return (bytes + MT_BIN_PAGE - 1) / MT_BIN_PAGE * MT_BIN_PAGE;
 }
 
+/* What the driver charges for a block. Small blocks share pages: then the block's own bytes. */
+static inline uint64_t mt_block_charge(const struct mt_block *block)
+{
+	return block->bytes < MT_BIN_SMALL ? block->bytes : mt_bins_pages(block->bytes);
+}
+
 /* Returns the size to ask the driver for: `bytes` rounded up to 512 B. Returns 0 if that
  * overflows, and just below MT_BIN_SMALL, if the driver would take a whole page for the rounded
  * size alone. */

@@ -79,9 +79,9 @@ struct mt_counters {
 	MT_CONTEXT_HOLDINGS(X)
 	MT_CONTEXT_TOTALS(X)
 #undef X
-	_Atomic uint64_t small;        /* bytes of blocks below MT_BIN_SMALL, in any state */
-	_Atomic uint64_t small_cached; /* of those, pending and idle */
-	_Atomic uint64_t pages_cached; /* pending and idle larger blocks, in the driver's pages */
+	/* bytes of blocks below MT_BIN_SMALL, which share pages: live; pending and idle */
+	_Atomic uint64_t small_live, small_cached;
+	_Atomic uint64_t pages_live, pages_cached; /* larger blocks, in the driver's pages */
 };
 
 struct mt_context {
@@ -110,6 +110,7 @@ struct mt_context {
 struct mt_pool_device {
 	_Atomic uint64_t total_bytes; /* 0: not known */
 	_Atomic uint64_t allocated_peak, reserved_peak, active_peak;
+	_Atomic uint64_t charged_peak; /* of live blocks, in the driver's pages */
 	_Atomic uint64_t retries, ooms;
 	/* mt_pool_shortage_begin to _end: nothing is cached meanwhile. seq_cst: a free that did not
 	 * see it is itself seen. */
@@ -213,24 +214,30 @@ static inline void mt_counter_add(_Atomic uint64_t *counter, uint64_t delta)
 	mt_store_relaxed(counter, mt_counter(counter) + delta);
 }
 
-/* The driver has allocated a block (is_held) or freed one: small blocks share pages. The context's
- * lock is held. */
-static inline void mt_context_note_held(struct mt_context *context, const struct mt_block *block,
-					bool is_held)
-{
-	if (block->bytes < MT_BIN_SMALL)
-		mt_counter_add(&context->counters.small, is_held ? block->bytes : -block->bytes);
-}
-
 /* A block becomes pending or idle (is_cached), or ends being so. The context's lock is held. */
 static inline void mt_context_note_cached(struct mt_context *context, const struct mt_block *block,
 					  bool is_cached)
 {
 	bool is_small = block->bytes < MT_BIN_SMALL;
-	uint64_t bytes = is_small ? block->bytes : mt_bins_pages(block->bytes);
+	uint64_t bytes = mt_block_charge(block);
 
 	mt_counter_add(is_small ? &context->counters.small_cached : &context->counters.pages_cached,
 		       is_cached ? bytes : -bytes);
+}
+
+/* A block becomes the program's (is_live), or ends being so. The context's lock is held. */
+static inline void mt_context_note_live(struct mt_context *context, const struct mt_block *block,
+					bool is_live)
+{
+	struct mt_counters *counters = &context->counters;
+	bool is_small = block->bytes < MT_BIN_SMALL;
+	uint64_t sign = is_live ? 1 : (uint64_t)-1;
+
+	mt_counter_add(&counters->allocated, sign * block->bytes);
+	mt_counter_add(&counters->requested, sign * block->asked_bytes);
+	mt_counter_add(&counters->blocks, sign);
+	mt_counter_add(is_small ? &counters->small_live : &counters->pages_live,
+		       sign * mt_block_charge(block));
 }
 
 /* Makes a block, which is in no list, idle. The context's lock is held. */
@@ -404,6 +411,7 @@ void mt_context_ended(struct CUctx_st *handle, uint32_t init);
 /* What the contexts of a device hold of the driver; their counters are read without locks. */
 struct mt_holdings {
 	uint64_t allocated, pending, idle;
+	uint64_t charged_live, charged; /* live blocks, and all blocks, in the driver's pages */
 };
 
 static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *device)
@@ -412,11 +420,19 @@ static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *d
 
 	MT_EACH_CONTEXT(context)
 	{
+		uint64_t small, pages;
+
 		if (mt_context_device(context) != device)
 			continue;
 		sum.allocated += mt_counter(&context->counters.allocated);
 		sum.pending += mt_counter(&context->counters.pending);
 		sum.idle += mt_counter(&context->counters.idle);
+		small = mt_counter(&context->counters.small_live);
+		pages = mt_counter(&context->counters.pages_live);
+		sum.charged_live += pages + mt_bins_pages(small);
+		small += mt_counter(&context->counters.small_cached);
+		sum.charged +=
+			pages + mt_counter(&context->counters.pages_cached) + mt_bins_pages(small);
 	}
 	return sum;
 }

@@ -63,7 +63,8 @@ enum mt_cu_pointer_attribute {
 	MT_CU_POINTER_SYNC_MEMOPS = 6,
 	MT_CU_POINTER_DEVICE_ORDINAL = 9,
 	MT_CU_POINTER_RANGE_START_ADDR = 11,
-	MT_CU_POINTER_RANGE_SIZE = 12
+	MT_CU_POINTER_RANGE_SIZE = 12,
+	MT_CU_POINTER_MAPPING_SIZE = 18
 };
 
 /* Of the default pools; uint64_t each. */

@@ -542,6 +542,21 @@ int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t dptr)
 	return result;
 }
 
+/* Puts the size that the program asked for in the place of the driver's. A mapping that holds more
+ * than the block keeps its size. */
+static void correct_size(int attribute, size_t *size, const struct block *block)
+{
+	size_t driver_bytes = 0;
+
+	if (attribute == MT_CU_POINTER_MAPPING_SIZE &&
+	    (mt_wrapper_call(cuPointerGetAttribute, &driver_bytes, MT_CU_POINTER_RANGE_SIZE,
+			     block->base) != MT_CU_SUCCESS ||
+	     driver_bytes != *size))
+		return;
+	if (attribute == MT_CU_POINTER_RANGE_SIZE || attribute == MT_CU_POINTER_MAPPING_SIZE)
+		*size = block->bytes;
+}
+
 int cuPointerGetAttribute(void *data, int attribute, uint64_t dptr)
 {
 	MT_WRAPPER_KEEP_ERRNO;
@@ -558,8 +573,8 @@ int cuPointerGetAttribute(void *data, int attribute, uint64_t dptr)
 	if (is_block && attribute == MT_CU_POINTER_P2P_TOKENS)
 		mt_pool_mark_non_recyclable(block.base);
 	result = mt_wrapper_call(cuPointerGetAttribute, data, attribute, dptr);
-	if (result == MT_CU_SUCCESS && is_block && attribute == MT_CU_POINTER_RANGE_SIZE)
-		*(size_t *)data = block.bytes;
+	if (result == MT_CU_SUCCESS && is_block)
+		correct_size(attribute, data, &block);
 	return result;
 }
 
@@ -584,8 +599,8 @@ int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uin
 			mt_pool_mark_non_recyclable(block.base);
 	result = mt_wrapper_call(cuPointerGetAttributes, count, attributes, data, dptr);
 	for (unsigned int i = 0; result == MT_CU_SUCCESS && is_block && i < count; i++)
-		if (attributes[i] == MT_CU_POINTER_RANGE_SIZE && data[i])
-			*(size_t *)data[i] = block.bytes;
+		if (data[i])
+			correct_size(attributes[i], data[i], &block);
 	return result;
 }
 

@@ -150,7 +150,6 @@ static enum mt_fence_status end(struct mt_context *context, struct mt_block *blo
 	context->users--;
 	if (block->is_stale) {
 		mt_fence_remove(context, block);
-		mt_context_note_held(context, block, false);
 		mt_block_release(block);
 		return MT_FENCE_DONE;
 	}

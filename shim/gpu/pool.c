@@ -69,16 +69,12 @@ MT_COLD void mt_pool_fork_child(void)
 static void hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes,
 		     uint64_t now_ns)
 {
-	struct mt_counters *counters = &context->counters;
-
 	mt_assert(block->state != MT_BLOCK_LIVE && !block->is_busy);
 	block->state = MT_BLOCK_LIVE;
 	block->asked_bytes = asked_bytes;
 	block->since_ns = now_ns;
-	mt_counter_add(&counters->allocated, block->bytes);
-	mt_counter_add(&counters->requested, asked_bytes);
-	mt_counter_add(&counters->blocks, 1);
-	mt_counter_add(&counters->allocs, 1);
+	mt_context_note_live(context, block, true);
+	mt_counter_add(&context->counters.allocs, 1);
 	mt_usage_note_peaks(context);
 }
 
@@ -86,13 +82,10 @@ static void hand_out(struct mt_context *context, struct mt_block *block, uint64_
  * is held. Returns events for mt_context_return_events, without the lock. */
 static struct mt_event *forget(struct mt_context *context, struct mt_block *block)
 {
-	struct mt_counters *counters = &context->counters;
 	struct mt_event *events = block->events;
 
 	if (block->state == MT_BLOCK_LIVE) {
-		mt_counter_add(&counters->allocated, -block->bytes);
-		mt_counter_add(&counters->requested, -block->asked_bytes);
-		mt_counter_add(&counters->blocks, (uint64_t)-1);
+		mt_context_note_live(context, block, false);
 	} else if (block->state == MT_BLOCK_PENDING && block->is_busy) {
 		block->is_stale = true;
 		return NULL;
@@ -104,7 +97,6 @@ static struct mt_event *forget(struct mt_context *context, struct mt_block *bloc
 		return NULL;
 	}
 	block->events = NULL;
-	mt_context_note_held(context, block, false);
 	mt_block_release(block);
 	return events;
 }
@@ -140,7 +132,6 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	block->bin = mt_bins_index(block->bytes);
 	hand_out(context, block, block->asked_bytes, now_ns);
 	mt_counter_add(&context->counters.driver_allocs, 1);
-	mt_context_note_held(context, block, true);
 	stale = mt_blocks_insert(block);
 	if (stale && mt_block_context(stale) == context) {
 		events = forget(context, stale);
@@ -268,8 +259,12 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	context = mt_context_current();
 	if (mt_unlikely(!context))
 		return allocate_unknown(bytes, out_dptr);
-	if (!mt_context_pools(context) || mt_unlikely(mt_capture_is_open()))
+	if (!mt_context_pools(context))
 		return allocate(context, bytes, bytes, out_dptr);
+	if (mt_unlikely(mt_capture_is_open())) {
+		mt_release_idle_over_cap(context, bytes);
+		return allocate(context, bytes, bytes, out_dptr);
+	}
 	rounded = mt_bins_round(bytes);
 	if (mt_unlikely(rounded == 0 || has_error(context)))
 		return allocate(context, bytes, bytes, out_dptr);
@@ -327,8 +322,6 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 		hand_out(context, block, block->asked_bytes, block->since_ns);
 		(void)mt_blocks_insert(block);
 	} else {
-		if (mt_context_init(context) == init)
-			mt_context_note_held(context, block, false);
 		mt_block_release(block);
 	}
 	mt_lock_unlock(&context->lock);
@@ -401,9 +394,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 		*out_result = may_call ? MT_CU_INVALID_VALUE : MT_CU_NOT_PERMITTED;
 		return true;
 	}
-	mt_counter_add(&context->counters.allocated, -block->bytes);
-	mt_counter_add(&context->counters.requested, -block->asked_bytes);
-	mt_counter_add(&context->counters.blocks, (uint64_t)-1);
+	mt_context_note_live(context, block, false);
 	mt_counter_add(&context->counters.frees, 1);
 	*out_result = mt_likely(may_call && is_kept(context, block))
 			      ? cache(context, block, now_ns)
@@ -503,6 +494,7 @@ void mt_usage_note_peaks(struct mt_context *context)
 	struct mt_holdings now = mt_pool_holdings(device);
 
 	raise_peak(&device->allocated_peak, now.allocated);
+	raise_peak(&device->charged_peak, now.charged_live);
 	raise_peak(&device->active_peak, now.allocated + now.pending);
 	raise_peak(&device->reserved_peak, now.allocated + now.pending + now.idle);
 }
@@ -553,20 +545,9 @@ uint64_t mt_pool_cached_bytes(int number)
 
 uint64_t mt_pool_withheld_bytes(int number)
 {
-	const struct mt_pool_device *device = mt_pool_device(number);
-	uint64_t withheld = 0;
+	struct mt_holdings now = mt_pool_holdings(mt_pool_device(number));
 
-	MT_EACH_CONTEXT(context)
-	{
-		uint64_t small = mt_counter(&context->counters.small),
-			 cached = mt_counter(&context->counters.small_cached);
-
-		if (mt_context_device(context) == device)
-			withheld += mt_counter(&context->counters.pages_cached) +
-				    mt_bins_pages(small) -
-				    mt_bins_pages(small > cached ? small - cached : 0);
-	}
-	return withheld;
+	return now.charged - now.charged_live;
 }
 
 void mt_pool_reset_peak(void)
@@ -577,6 +558,7 @@ void mt_pool_reset_peak(void)
 
 		mt_pool_usage(number, &now);
 		mt_store_relaxed(&device->allocated_peak, now.allocated_bytes);
+		mt_store_relaxed(&device->charged_peak, mt_pool_holdings(device).charged_live);
 		mt_store_relaxed(&device->active_peak, now.active_bytes);
 		mt_store_relaxed(&device->reserved_peak, now.reserved_bytes);
 	}

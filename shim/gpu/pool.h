@@ -140,9 +140,9 @@ enum mt_release_kind {
 struct mt_release {
 	enum mt_release_kind kind;
 	uint32_t blocks;         /* stop after so many blocks */
-	uint64_t bytes;          /* or so many bytes */
+	uint64_t bytes;          /* or so many bytes, or as many in the driver's pages */
 	uint64_t freed_until_ns; /* only blocks freed by then */
-	bool is_decay;
+	bool is_in_pages, is_decay;
 	/* also during a capture: the driver has just let the program allocate. The blocks are free
 	 * at the return */
 	bool in_capture;
@@ -172,12 +172,16 @@ void mt_release_overdue(struct mt_context *context);
 uint32_t mt_pool_read_begin(int number);
 bool mt_pool_read_end(int number, uint32_t releases);
 
-/* The cap of what is held from the driver on a device: a quarter above the largest that the program
- * has held, and 64 MB more if a free does not wait, or work of another context is not done. */
+/* The cap of what is held from the driver on a device, in the driver's pages: a quarter above the
+ * largest that the program has held, and 64 MB more if a free does not wait, or work of another
+ * context is not done. */
 
 /* Before the driver is asked for so many bytes: waits for the context's oldest fences and releases
  * idle blocks that would be over the cap. */
 void mt_release_make_room(struct mt_context *context, uint64_t bytes);
+
+/* The same without the wait: during a capture. */
+void mt_release_idle_over_cap(struct mt_context *context, uint64_t bytes);
 
 /* After a free that did not wait. While another block of this size would pass the cap and none is
  * idle, waits up to 100 ms for the context's oldest fences, then for the driver's cuMemFree; then

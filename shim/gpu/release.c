@@ -172,7 +172,6 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 		mt_context_note_result(context, result);
 	mt_lock_lock(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
-	mt_context_note_held(context, block, false);
 	if (result == MT_CU_SUCCESS) {
 		mt_counter_add(&context->counters.returned, bytes);
 		mt_counter_add(&context->counters.decayed, rule->is_decay ? bytes : 0);
@@ -239,11 +238,11 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 	block = rule->kind == MT_RELEASE_IDLE ? pick_idle(context, rule)
 					      : pick_pending(context, rule);
 	mt_lock_unlock(&context->lock);
-	bytes = block ? block->bytes : 0;
+	bytes = !block ? 0 : rule->is_in_pages ? mt_block_charge(block) : block->bytes;
 	if (block) {
 		released_bytes = free_block(context, block, rule, &is_refused);
 		rule->blocks--;
-		rule->bytes -= bytes < rule->bytes ? bytes : rule->bytes;
+		rule->bytes = mt_sat_sub(rule->bytes, bytes);
 	}
 	*out_is_last = !block || is_refused;
 	return released_bytes;
@@ -338,14 +337,15 @@ void mt_release_overdue(struct mt_context *context)
 
 /* ---- the cap ---- */
 
-/* The bytes above the cap if the program held so many more. */
+/* The pages of the driver above the cap if the program held so many bytes more. */
 static uint64_t over_cap(const struct mt_pool_device *device, uint64_t bytes, bool waits)
 {
 	struct mt_holdings now = mt_pool_holdings(device);
-	uint64_t most = mt_max_u64(mt_load_relaxed(&device->allocated_peak), now.allocated + bytes);
+	uint64_t more = mt_bins_pages(bytes);
+	uint64_t most = mt_max_u64(mt_load_relaxed(&device->charged_peak), now.charged_live + more);
 
-	return mt_sat_sub(now.allocated + now.pending + now.idle + bytes,
-			  most + most / CAP_SHARE + (waits ? 0 : CAP_BYTES));
+	return mt_bins_pages(
+		mt_sat_sub(now.charged + more, most + most / CAP_SHARE + (waits ? 0 : CAP_BYTES)));
 }
 
 uint64_t mt_release_over_cap(int number)
@@ -400,6 +400,7 @@ static void release_over_cap(struct mt_context *context, uint64_t bytes, bool wa
 	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
 
 	rule.in_capture = true;
+	rule.is_in_pages = true;
 	rule.bytes = over_cap(mt_context_device(context), bytes, waits);
 	(void)release_device(mt_context_ordinal(context), &rule);
 }
@@ -411,11 +412,16 @@ void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
 	release_over_cap(context, 0, false);
 }
 
+void mt_release_idle_over_cap(struct mt_context *context, uint64_t bytes)
+{
+	release_over_cap(context, bytes, mt_flag(&mt_pool.waits));
+}
+
 void mt_release_make_room(struct mt_context *context, uint64_t bytes)
 {
 	if (mt_unlikely(lacks_idle(context, bytes)))
 		wait_for_oldest(context, bytes);
-	release_over_cap(context, bytes, mt_flag(&mt_pool.waits));
+	mt_release_idle_over_cap(context, bytes);
 }
 
 /* ---- the worker ---- */

@@ -107,10 +107,11 @@ static void free_memory(void)
 
 static void show_range(uint64_t dptr, uint64_t from)
 {
-	int attributes[] = {MT_CU_POINTER_MEMORY_TYPE, MT_CU_POINTER_RANGE_SIZE};
+	int attributes[] = {MT_CU_POINTER_MEMORY_TYPE, MT_CU_POINTER_RANGE_SIZE,
+			    MT_CU_POINTER_MAPPING_SIZE};
 	unsigned int type = 0;
-	size_t size = 0;
-	void *data[] = {&type, &size};
+	size_t size = 0, mapped = 0;
+	void *data[] = {&type, &size, &mapped};
 	uint64_t base = 0, start = 0;
 	size_t bytes = 0;
 
@@ -120,12 +121,15 @@ static void show_range(uint64_t dptr, uint64_t from)
 	SHOW(cuMemGetAddressRange_v2(NULL, &bytes, dptr));
 	SHOW(cuPointerGetAttribute(&size, MT_CU_POINTER_RANGE_SIZE, dptr));
 	SHOW(size);
+	SHOW(cuPointerGetAttribute(&mapped, MT_CU_POINTER_MAPPING_SIZE, dptr));
+	SHOW(mapped);
 	SHOW(cuPointerGetAttribute(&start, MT_CU_POINTER_RANGE_START_ADDR, dptr));
 	SHOW(start ? start - from : 0);
 	SHOW(cuPointerGetAttribute(&type, MT_CU_POINTER_MEMORY_TYPE, dptr));
-	size = 0;
-	SHOW(cuPointerGetAttributes(2, attributes, data, dptr));
+	size = mapped = 0;
+	SHOW(cuPointerGetAttributes(3, attributes, data, dptr));
 	SHOW(size);
+	SHOW(mapped);
 	SHOW(type);
 }
 

@@ -203,6 +203,37 @@ static void many_beside_context(void)
 	beside_context(20, 10);
 }
 
+/* Each round's block is allocated in a relaxed capture, where the driver permits it, and freed
+ * after its end. */
+static void in_captures(void)
+{
+	for (int i = 0; i < 50; i++) {
+		uint64_t dptr;
+		void *graph;
+
+		OK(cu.cuStreamBeginCapture_v2(stream, 2));
+		dptr = take_counted(10 * MB);
+		OK(cu.cuStreamEndCapture(stream, &graph));
+		OK(cu.cuGraphDestroy(graph));
+		OK(cu.cuMemFree_v2(dptr));
+	}
+	show_peak();
+}
+
+/* 100 blocks of 2 MB, then 100 of 1 MB, each of which takes 2 MB of the driver. */
+static void half_pages(void)
+{
+	for (size_t bytes = 2 * MB; bytes >= MB; bytes /= 2) {
+		uint64_t blocks[100];
+
+		for (int i = 0; i < 100; i++)
+			blocks[i] = take_counted(bytes);
+		for (int i = 0; i < 100; i++)
+			OK(cu.cuMemFree_v2(blocks[i]));
+	}
+	show_peak();
+}
+
 /* What lies cached is there for another process: used by this one at the end. */
 static void neighbour(void)
 {
@@ -234,6 +265,8 @@ static const struct cuda_word words[] = {
 	{"other_context", other_context},
 	{"one_beside_context", one_beside_context},
 	{"many_beside_context", many_beside_context},
+	{"in_captures", in_captures},
+	{"half_pages", half_pages},
 	{"neighbour", neighbour},
 	{"idle_cache", idle_cache},
 };

@@ -54,6 +54,15 @@ def test_a_free_that_does_not_wait_holds_a_quarter_and_64_mb_more_at_most(play, 
 	assert live < held <= live * 1.25 + 64
 
 
+@pytest.mark.parametrize("word, live", [("in_captures", 10), ("half_pages", 200)])
+@pytest.mark.parametrize("free, more", [("wait", 0), ("async", 64)])
+def test_in_captures_and_in_the_drivers_pages_the_cap_is_the_same(play, word, live, free, more):
+	got, held = play(word, {"CUDA_FREE": free})
+
+	assert got.returncode == 0, got.stdout + got.stderr
+	assert live <= held <= live * 1.25 + more
+
+
 @pytest.mark.parametrize("free", ["auto", "wait", "async"])
 def test_a_queue_on_one_device_holds_nothing_back_on_another(play, free):
 	got, _ = play("two_devices", {"CUDA_FREE": free})
