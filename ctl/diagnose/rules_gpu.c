@@ -452,18 +452,7 @@ void mt_rule_devices(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 void mt_rule_pool(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_file *file = &facts->last;
-	bool pools = false;
-
-	for (size_t i = 0; i < file->head.devices_count && i < MT_DEVICES_COUNT; i++)
-		pools |= strcmp(file->devices[i].mode, "pool") == 0;
-	if (pools)
-		mt_finding_note(out, MT_NOTE, "pool",
-				"MT_CUDA=account leaves each call to the driver, for a program "
-				"that counts on the wait",
-				"a cuMemFree that the pool serves does not wait for the device, as "
-				"the driver's may");
-	if (file->head.snapshot.gpu_capturing)
+	if (facts->last.head.snapshot.gpu_capturing)
 		mt_finding_note(out, MT_NOTE, "capture", NULL,
 				"a stream captures into a graph: until it ends no device memory is "
 				"returned");

@@ -266,13 +266,6 @@ def test_doctor_names_the_mode_and_why(fake, ctl):
 	assert "ok    GPU 0 (NVIDIA Something 80GB): 58.6 GB free of 78.1 GB, mode pool\n" in text
 
 
-def test_doctor_says_that_a_pooled_free_does_not_wait(fake, ctl):
-	line = "a cuMemFree that the pool serves does not wait for the device"
-
-	assert line in ctl("doctor", fake(**GPU)).stdout
-	assert line not in ctl("doctor", fake(**dict(GPU, devices=[dict(DEVICE, mode="account")]))).stdout
-
-
 def test_doctor_warns_of_low_memory_and_of_errors(fake, ctl):
 	got = ctl("doctor", fake(**dict(GPU, devices=[dict(DEVICE, free_bytes=1000 * MB)],
 	                                values=dict(GPU["values"], gpu_num_ooms=2, gpu_capturing=1))))

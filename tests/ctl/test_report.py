@@ -171,6 +171,18 @@ def test_a_process_that_is_asleep_has_the_kernels_figures_and_a_hostile_command_
 	assert "Of its parts nothing is known" in page.sections["memory"] and "settings" not in page.sections
 
 
+def test_a_process_that_ends_meanwhile_has_a_page_of_what_was_seen(env, spawn, control, tmp_path):
+	"""After waiting for its end, mtctl said that there was no such process, and wrote nothing."""
+	settings = env(MIN_MB=0)
+	process = spawn([PYTHON, "-c", "import time; print('ready', flush=True); time.sleep(3)"], settings)
+	assert process.stdout.readline() == "ready\n"
+
+	got = control(settings, "report", process.pid, "--for", "20s", "-o", tmp_path / "page.html")
+
+	assert got.returncode == 0, got.stderr
+	assert "the process ended during the diagnosis" in (tmp_path / "page.html").read_text()
+
+
 def test_wrong_words_are_a_wrong_use(ctl, tmp_path):
 	for words in ([], ["1", "2"], ["--for=0", "1"], [tmp_path / "none.jsonl"], ["--of", "1"]):
 		assert ctl("report", *words).returncode == USAGE, words

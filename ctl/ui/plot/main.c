@@ -342,6 +342,11 @@ static enum mt_exit read_process(struct reading *reading, struct mt_report *repo
 	struct mt_error_reason why;
 	enum mt_err error = mt_look_read(reading->facts.process.pid, &reading->look, &why);
 
+	/* the page has what was seen until it ended */
+	if (error && reading->facts.ended && reading->facts.samples_count) {
+		record_facts(&reading->facts, &reading->recording);
+		return MT_EXIT_OK;
+	}
 	if (error)
 		return mt_error_fail(error == MT_ERR_FOREIGN ? MT_EXIT_NOT_PERMITTED
 							     : mt_error_exit(error),
