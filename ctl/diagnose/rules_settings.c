@@ -207,8 +207,8 @@ void mt_rule_refaulted(const struct mt_facts *facts, struct mt_diagnosis *out)
 	    !find_patience(facts, patience, sizeof(patience)))
 		return;
 	recommend(facts, out, "idle", patience,
-		  "of %s that %s returned about %s were taken back, which cost %s in all: what "
-		  "is reused so soon is better left alone",
+		  "of %s that %s returned about %s were taken back, which cost %s with the page "
+		  "faults: if RSS in between does not matter, it is better left alone",
 		  mt_text_bytes(now->purged_bytes).text,
 		  mt_text_counted(now->purge_count, "purge", "purges").text,
 		  mt_text_bytes(mt_min_u64(mt_text_round_u64(back), now->purged_bytes)).text,
