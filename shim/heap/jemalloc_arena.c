@@ -246,7 +246,6 @@ void __wrap_je_large_dalloc(void *thread, void *extent)
 /* If the heap grows, what is cut off a block is of no use to the next block of that size: it goes
  * back while it is still the block's own, as libc unmaps it if it has mapped the block. Two pages
  * are left, since a block need not begin at one. */
-
 static void return_cut(char *block, size_t held, size_t bytes)
 {
 	size_t page = mt_jemalloc_page_bytes();
