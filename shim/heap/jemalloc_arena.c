@@ -248,9 +248,8 @@ void __wrap_je_large_dalloc(void *thread, void *extent)
  * are left, since a block need not begin at one. */
 static void return_cut(char *block, size_t held, size_t bytes)
 {
-	size_t page = mt_jemalloc_page_bytes();
-	char *from = block + bytes + 2 * page - ((uintptr_t)(block + bytes) & (page - 1));
-	char *end = block + held - ((uintptr_t)(block + held) & (page - 1));
+	char *from = mt_jemalloc_page_of(block + bytes) + 2 * mt_jemalloc_page_bytes();
+	char *end = mt_jemalloc_page_of(block + held);
 	int kept = errno;
 
 	if (end > from && (size_t)(end - from) >= CUT_LEAST_BYTES && mt_jemalloc_thread_grows)

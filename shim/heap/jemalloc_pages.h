@@ -58,9 +58,15 @@ static inline uint64_t mt_jemalloc_extent_whole_pages(uint64_t value)
 	return value & ~(mt_jemalloc_page_bytes() - 1);
 }
 
+/* Returns where the page of an address begins. */
+static inline char *mt_jemalloc_page_of(char *address)
+{
+	return address - (uintptr_t)address % mt_jemalloc_page_bytes();
+}
+
 static inline char *mt_jemalloc_extent_begin(const struct mt_extent *extent)
 {
-	return extent->address - (uintptr_t)extent->address % mt_jemalloc_page_bytes();
+	return mt_jemalloc_page_of(extent->address);
 }
 
 static inline size_t mt_jemalloc_extent_bytes(const struct mt_extent *extent)

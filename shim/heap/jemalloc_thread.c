@@ -178,9 +178,9 @@ void __wrap_je_tcache_arena_reassociate(void *thread, CACHE_PARAMS, void *arena)
 #define MANY_THREADS 16u
 /* A phase begins if so much was freed, and up to this part of it allocated meanwhile. */
 #define PHASE_BYTES (512u << 10)
+#define LITTLE      4u
 /* of frees, between two events of a thread */
 #define FREE_EVENT_BYTES (64u << 10)
-#define LITTLE           4u
 /* between phases in which a thread empties its cache */
 #define PAUSE_NS (20 * MT_NS_PER_MS)
 

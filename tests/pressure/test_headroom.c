@@ -125,22 +125,25 @@ Test(headroom, pauses_after_a_purge_that_returned_nothing_but_not_for_a_leap)
 	cr_expect(passed(false, 890, 0, 140), "more");
 }
 
-Test(headroom, does_not_pause_after_a_purge_of_use)
+/* 90 MB seem free before the purge. */
+static void purge_to(int64_t used_mb)
 {
 	look(0, 910, 900, false, 890, 0);
 	look(10, 910, 900, false, 800, 0);
 	now.purged = true;
-	look(10, 820, 810, false, 800, 0);
+	look(10, used_mb, used_mb - 10, false, 800, 0);
+}
+
+Test(headroom, does_not_pause_after_a_purge_of_use)
+{
+	purge_to(820);
 
 	cr_expect_eq(ceiling.pause_until_ns, now.now_ns);
 }
 
 Test(headroom, pauses_after_a_purge_that_returned_less_than_half_of_what_seemed_free)
 {
-	look(0, 910, 900, false, 890, 0);
-	look(10, 910, 900, false, 800, 0);
-	now.purged = true;
-	look(10, 870, 860, false, 800, 0);
+	purge_to(870);
 
 	cr_expect_gt(ceiling.pause_until_ns, now.now_ns);
 }
