@@ -110,6 +110,8 @@ static void link_thread(struct mt_thread_counters *counters)
 		(*first)->previous = counters;
 	*first = counters;
 	counters->linked = 1;
+	counters->tid = mt_os_gettid();
+	counters->rest = MT_REST_MOVES;
 	counters->seen_allocated_bytes = counters->folded_allocated_bytes;
 	counters->seen_freed_bytes = counters->folded_freed_bytes;
 	linked_count++;
@@ -348,6 +350,61 @@ static bool look_at_all(void)
 		}
 	}
 	return known;
+}
+
+/* ---- threads that rest ---- */
+
+static void note_rest(struct mt_thread_counters *thread, bool at_once)
+{
+	uint64_t allocated, freed;
+
+	if (!read_counters(thread, &allocated, &freed))
+		return;
+	if (allocated + freed != thread->rest_bytes)
+		thread->rest = at_once ? MT_REST_RESTS : MT_REST_MOVES;
+	else if (thread->rest != MT_REST_EMPTIED)
+		thread->rest = MT_REST_RESTS;
+	thread->rest_bytes = allocated + freed;
+}
+
+unsigned int mt_account_note_rest(bool at_once)
+{
+	unsigned int count = 0;
+
+	lock_list();
+	for (int shard = 0; shard < SHARDS; shard++)
+		for (struct mt_thread_counters *at = shards[shard]; at; at = at->next) {
+			note_rest(at, at_once);
+			count += at->rest == MT_REST_RESTS && mt_load_relaxed(&at->cache);
+		}
+	unlock_list();
+	return count;
+}
+
+static void *take_sleeper(struct mt_thread_counters *thread,
+			  bool (*sleeps)(const struct mt_thread_counters *thread))
+{
+	void *cache = mt_load_relaxed(&thread->cache);
+
+	if (thread->rest != MT_REST_RESTS || !cache)
+		return NULL;
+	thread->rest = MT_REST_TRIED;
+	if (!sleeps(thread))
+		return NULL;
+	thread->rest = MT_REST_EMPTIED;
+	return cache;
+}
+
+void *mt_account_next_sleeper(bool (*sleeps)(const struct mt_thread_counters *thread))
+{
+	void *cache = NULL;
+
+	lock_list();
+	for (int shard = 0; shard < SHARDS && !cache; shard++)
+		for (struct mt_thread_counters *at = shards[shard]; at && !cache; at = at->next)
+			cache = take_sleeper(at, sleeps);
+	unlock_list();
+	return cache;
 }
 
 uint64_t mt_account_threads(void)

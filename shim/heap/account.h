@@ -13,16 +13,27 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "sys/attr.h"
 
-/* The first cache line is written by the owner, the second by the thread that adds up. */
+/* Whether a thread allocates and frees. TRIED: it rests, and did not sleep when its cache was to be
+ * emptied. EMPTIED: it has rested since. */
+enum mt_account_rest { MT_REST_MOVES, MT_REST_RESTS, MT_REST_TRIED, MT_REST_EMPTIED };
+
+/* The first cache line is written by the owner but for its last fields, the second by the thread
+ * that adds up. */
 struct mt_thread_counters {
 	_Alignas(64) uint64_t allocated_bytes; /* counted by the shim: see mt_account_bump */
 	uint64_t freed_bytes;                  /* with MT_THREAD_IS_KNOWN in it */
 	/* allocated_bytes of its next allocation event */
 	uint64_t next_event_bytes;
 	uint64_t event_allocated_bytes; /* at the owner's last allocation event */
+	_Atomic(void *) cache;          /* of jemalloc, written by the owner; NULL: none */
+	_Atomic int lock_waits;         /* by the owner: it waits for a lock of jemalloc's */
+	pid_t tid;
+	uint64_t rest_bytes;            /* allocated and freed, at mt_account_note_rest */
+	enum mt_account_rest rest;
 	/* where the allocator counts in addition; NULL: nowhere. Written by the owner */
 	_Alignas(64) _Atomic(const void *) allocator_counters;
 	uint64_t folded_allocated_bytes; /* already in the sums of ended threads */
@@ -99,6 +110,18 @@ bool mt_account_read_malloc(struct mt_account_totals *out);
  * mt_account_read. What the other threads do meanwhile is missing until its next call. Returns
  * false if a thread was registered since, or too many change. */
 bool mt_account_partial_sum(struct mt_account_totals *out);
+
+/* ---- threads that rest ---- */
+
+/* Looks which threads have neither allocated nor freed since the last call; at_once: all count as
+ * if they had not, but those whose cache was emptied since. Returns how many of these have a cache
+ * that was not. Worker thread. */
+unsigned int mt_account_note_rest(bool at_once);
+
+/* Returns the cache of the next of them of which sleeps() is true, for it to be emptied; NULL:
+ * there is no further one. sleeps: under the list lock, so that the thread cannot end meanwhile.
+ * Worker thread. */
+void *mt_account_next_sleeper(bool (*sleeps)(const struct mt_thread_counters *thread));
 
 /* Only the owner writes, so no lock prefix, and plainly, so that it is one instruction; readers
  * load atomically and may lag. An aligned 8-byte addition is not torn on any 64-bit machine. */

@@ -138,6 +138,8 @@ struct mt_backend {
 	enum mt_reclaimed (*reclaim)(uint64_t keep_bytes, uint64_t patience_ns);
 	const struct mt_heap_profiler *profiler; /* NULL: it has none */
 	void (*flush_thread)(void);              /* empties the calling thread's own cache */
+	/* mt_jemalloc_caches_empty. NULL: it cannot. */
+	unsigned int (*empty_caches)(bool at_once);
 };
 
 #define MT_BACKEND_EVENT_BYTES (1ull << 20)

@@ -78,6 +78,18 @@ void mt_heap_serve(const struct mt_heap_ops *ops)
 #undef X
 }
 
+bool mt_heap_serves(const struct mt_heap_ops *ops)
+{
+	bool all = true;
+
+#define X(type, name, params, args)                                                                \
+	all = all && __atomic_load_n(&serving.name, __ATOMIC_RELAXED) == ops->name;
+	MT_HEAP_ALLOCATING(X)
+	MT_HEAP_EXISTING(X)
+#undef X
+	return all;
+}
+
 #define X(type, name, params, args) MT_HEAP_OWN(name)
 MT_HEAP_ALLOCATING(X)
 MT_HEAP_EXISTING(X)

@@ -19,6 +19,9 @@ void mt_heap_serve_jemalloc(void);
  * is done; or no longer. Over the embedded jemalloc. Async-signal-safe, lock-free. */
 void mt_heap_event_at_next_call(bool wanted);
 
+/* Whether every call is served through these. */
+bool mt_heap_serves(const struct mt_heap_ops *ops);
+
 /* The functions of this library, whatever their names are bound to in this process. */
 #define X(type, name, params, args) type mt_own_##name params __attribute__((visibility("hidden")));
 MT_HEAP_ALLOCATING(X)

@@ -15,6 +15,7 @@
 #include "heap/backend.h"
 #include "heap/glibc.h"
 #include "heap/jemalloc_arena.h"
+#include "heap/jemalloc_caches.h"
 #include "heap/jemalloc_conf.h"
 #include "heap/jemalloc_thread.h"
 #include "heap/jemalloc_unmap.h"
@@ -342,6 +343,7 @@ const char *mt_jemalloc_begins(void)
 		mt_jemalloc_errors_begin();
 		mt_jemalloc_arena_begin();
 		mt_jemalloc_large_begin();
+		mt_jemalloc_caches_begin(mt_config()->prof != MT_PROF_NONE);
 	}
 	unmap_start_area();
 	mt_jemalloc_message_begun();
@@ -484,6 +486,7 @@ static const struct mt_backend jemalloc_backend = {
 	.purge_again = mt_jemalloc_purge_again,
 	.reclaim = mt_jemalloc_reclaim,
 	.flush_thread = mt_jemalloc_flush_thread,
+	.empty_caches = mt_jemalloc_caches_empty,
 };
 
 const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,

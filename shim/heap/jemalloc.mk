@@ -30,7 +30,7 @@ jemalloc_internal := arena_basic_stats_merge arena_cache_bin_fill_small arena_ch
 	large_palloc large_ralloc large_salloc $(jemalloc_extents) manual_arena_base narenas_total_get opt_disable_large_size_classes opt_oversize_threshold opt_stats_interval \
 	opt_tcache oversize_threshold rtree_leaf_elm_lookup_hard stats_interval_event_handler stats_interval_new_event_wait \
 	stats_interval_postponed_event_wait tcache_arena_associate tcache_arena_reassociate tcache_gc_dalloc_event_handler tcache_gc_event_handler \
-	tsd_tcache_data_init tsd_tcache_enabled_data_init
+	nhbins tcache_bin_flush_large tcache_bin_flush_small tcache_cleanup tsd_tcache_data_init tsd_tcache_enabled_data_init
 
 # What a thread does every so many bytes that it allocates, which jemalloc has to print statistics: ours come instead of its own
 # (heap/jemalloc_thread.c), where the library has all three. From 5.3.1 on jemalloc passes the handler one argument less.
@@ -119,6 +119,10 @@ jemalloc_link += -Wl,--wrap=je_tcache_gc_event_handler,--wrap=je_tsd_tcache_data
 endif
 ifneq ($(call jemalloc_has,arena_cache_bin_fill_small),)
 jemalloc_link += -Wl,--wrap=je_arena_cache_bin_fill_small
+endif
+# The caches of threads that sleep (heap/jemalloc_caches.c).
+ifneq ($(call jemalloc_has,arena_cache_bin_fill_small nhbins tcache_bin_flush_large tcache_bin_flush_small tcache_cleanup),)
+jemalloc_link += -Wl,--wrap=je_tcache_cleanup
 endif
 endif
 ifneq ($(call jemalloc_has,tcache_gc_dalloc_event_handler),)

@@ -13,10 +13,16 @@
 #include "heap/growth.h"
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_api.h"
+#include "heap/jemalloc_caches.h"
 #include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_arena.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
+#include "sys/os.h"
+
+/* the longest wait for another thread that changes which functions serve */
+#define GATE_NS      (10 * MT_NS_PER_MS)
+#define GATE_STEP_NS (20 * 1000ull)
 
 static _Atomic bool event_is_due; /* flag, no ordering */
 
@@ -154,13 +160,45 @@ static const struct mt_heap_ops *usual_ops(void)
 	return mt_account_event_wants_callers() ? &noting_ops : &direct_ops;
 }
 
+/* ---- which functions serve ---- */
+
+static const struct mt_heap_ops event_ops, gated_ops;
+
+/* seq_cst: whoever serves last has seen the last change */
+static _Atomic unsigned int changes;
+static _Atomic bool is_serving, gate_is_closed;
+
+static const struct mt_heap_ops *wanted_ops(void)
+{
+	if (mt_load_seq(&gate_is_closed))
+		return &gated_ops;
+	return mt_load_relaxed(&event_is_due) ? &event_ops : usual_ops();
+}
+
+/* One thread at a time; another one, or a signal handler, leaves it the next change to do. */
+static void serve_wanted(void)
+{
+	unsigned int change;
+
+	(void)atomic_fetch_add(&changes, 1);
+	do {
+		if (atomic_exchange(&is_serving, true))
+			return;
+		change = mt_load_seq(&changes);
+		mt_heap_serve(wanted_ops());
+		mt_store_seq(&is_serving, false);
+	} while (mt_load_seq(&changes) != change);
+}
+
 /* ---- a check of growth ---- */
 
 /* The allocator has returned, so that a thread may be started. */
 static MT_COLD void event(void)
 {
-	mt_heap_serve(usual_ops());
-	if (mt_exchange_relaxed(&event_is_due, false))
+	bool is_due = mt_exchange_relaxed(&event_is_due, false);
+
+	serve_wanted();
+	if (is_due)
 		mt_growth_note();
 }
 
@@ -203,21 +241,69 @@ void mt_heap_event_at_next_call(bool wanted)
 		return;
 	mt_store_relaxed(&event_is_due, wanted);
 	if (wanted)
-		mt_heap_serve(&event_ops);
+		serve_wanted();
 }
 
 static void serve_callers(void)
 {
 	if (mt_asleep_is_awake())
-		mt_heap_serve(mt_load_relaxed(&event_is_due) ? &event_ops : usual_ops());
+		serve_wanted();
+}
+
+/* ---- the gate ---- */
+
+/* Callers are not noted here, and events wait: the gate is closed for some ms. */
+#define X(type, name, params, args)                                                                \
+	static type gated_##name params                                                            \
+	{                                                                                          \
+		mt_jemalloc_caches_wait();                                                         \
+		return direct_ops.name args;                                                       \
+	}
+MT_HEAP_ALLOCATING(X)
+MT_HEAP_EXISTING(X)
+#undef X
+
+static const struct mt_heap_ops gated_ops = {
+#define X(type, name, params, args) .name = gated_##name,
+	MT_HEAP_ALLOCATING(X) MT_HEAP_EXISTING(X)
+#undef X
+};
+
+static bool close_gate(void)
+{
+	uint64_t until = mt_os_now_ns() + GATE_NS;
+
+	mt_store_seq(&gate_is_closed, true);
+	serve_wanted();
+	while (mt_load_seq(&is_serving) || !mt_heap_serves(&gated_ops)) {
+		if (mt_os_now_ns() >= until)
+			return false;
+		mt_os_sleep_ns(GATE_STEP_NS);
+	}
+	return true;
+}
+
+static void open_gate(void)
+{
+	mt_store_seq(&gate_is_closed, false);
+	serve_wanted();
+}
+
+static void reset_gate(void)
+{
+	mt_store_seq(&is_serving, false);
+	open_gate();
 }
 
 /* A process that wakes up is checked: memory that is not the heap's makes it large, too. */
 void mt_heap_serve_jemalloc(void)
 {
+	static const struct mt_jemalloc_gate gate = {close_gate, open_gate, reset_gate};
+
 	if (mt_config()->check)
 		check_pointers();
+	mt_jemalloc_caches_use(&gate);
 	mt_account_event_offer_callers(serve_callers);
 	mt_store_relaxed(&event_is_due, true);
-	mt_heap_serve(&event_ops);
+	serve_wanted();
 }

@@ -17,10 +17,12 @@
 #include "heap/account.h"
 #include "heap/jemalloc_api.h"
 #include "heap/jemalloc_arena.h"
+#include "heap/jemalloc_caches.h"
 #include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_pages.h"
 #include "heap/jemalloc_prof.h"
 #include "heap/page_flags.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/libc.h"
 #include "sys/lock.h"
@@ -98,15 +100,18 @@ bool __wrap_je_tsd_tcache_data_init(void *thread)
 
 	events_until_cache = 0;
 	cache_is_made = false;
+	mt_jemalloc_caches_note_begin(true);
 	return is_made ? false : __real_je_tsd_tcache_data_init(thread);
 }
 
 void __wrap_je_tcache_gc_event_handler(void *thread, uint64_t elapsed)
 {
-	if (mt_unlikely(events_until_cache))
+	if (mt_unlikely(events_until_cache)) {
 		note_event_without_cache(thread);
-	else
-		__real_je_tcache_gc_event_handler(thread, elapsed);
+		return;
+	}
+	mt_jemalloc_caches_note(thread);
+	__real_je_tcache_gc_event_handler(thread, elapsed);
 }
 
 /* ---- a thread's first allocation ---- */
@@ -127,6 +132,7 @@ static MT_COLD bool begin_without(void *thread)
 {
 	bool has_failed;
 
+	mt_jemalloc_caches_note_begin(false);
 	je_opt_tcache = false;
 	has_failed = __real_je_tsd_tcache_enabled_data_init(thread);
 	je_opt_tcache = true;
@@ -239,6 +245,7 @@ static bool note_free(void)
 
 void mt_jemalloc_flush_thread(void)
 {
+	mt_jemalloc_caches_wait();
 	(void)je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
 }
 
@@ -246,9 +253,12 @@ void __wrap_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed)
 {
 	if (on_frees)
 		on_frees(FREE_EVENT_BYTES);
-	if (mt_unlikely(events_until_cache))
+	if (mt_unlikely(events_until_cache)) {
 		note_event_without_cache(thread);
-	else if (mt_account_threads() >= MANY_THREADS && note_free())
+		return;
+	}
+	mt_jemalloc_caches_note(thread);
+	if (mt_account_threads() >= MANY_THREADS && note_free())
 		mt_jemalloc_flush_thread();
 	else
 		__real_je_tcache_gc_dalloc_event_handler(thread, elapsed);
@@ -263,6 +273,7 @@ void __wrap_je_arena_cache_bin_fill_small(void *thread, void *arena, void *cache
 	    fill > FIRST_FILL + allocated / FILL_BYTES)
 		fill = (unsigned)(FIRST_FILL + allocated / FILL_BYTES);
 	mt_assert(fill > 0);
+	mt_jemalloc_caches_note_fill(thread, cache, size_class);
 	__real_je_arena_cache_bin_fill_small(thread, arena, cache, info, size_class, fill);
 }
 
@@ -421,17 +432,23 @@ static int lock_in_fork(pthread_mutex_t *mutex)
  * moment would stay held for ever. */
 int mt_je_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
+	int answer;
+
 	if (mt_unlikely(forking_thread != 0) && forking_thread == mt_os_gettid())
 		return lock_in_fork(mutex);
 	if (mt_unlikely(mt_raw_clone_was_worker(owner_of(mutex))))
 		(void)pthread_mutex_init(mutex, NULL);
 	else
 		mt_jemalloc_errors_check_owner(owner_of(mutex));
-	return pthread_mutex_lock(mutex);
+	mt_add_relaxed(&mt_thread_counters.lock_waits, 1);
+	answer = pthread_mutex_lock(mutex);
+	mt_sub_relaxed(&mt_thread_counters.lock_waits, 1);
+	return answer;
 }
 
 void mt_jemalloc_fork_prepare(void)
 {
+	mt_jemalloc_caches_wait();
 	mt_lock_check_enter(MT_RANK_prof_gate);
 	mt_jemalloc_prof_close_gate();
 	mt_lock_check_enter(MT_RANK_jemalloc);
@@ -467,6 +484,7 @@ void mt_jemalloc_fork_child(void)
 	if (fork_child)
 		fork_child();
 	held_count = 0;
+	mt_jemalloc_caches_fork_child();
 	mt_jemalloc_pages_fork_child();
 	mt_jemalloc_arena_fork_child();
 	mt_lock_check_leave(MT_RANK_jemalloc);

@@ -19,6 +19,7 @@
 #include "heap/entries.h"
 #include "heap/glibc.h"
 #include "heap/jemalloc_api.h"
+#include "heap/jemalloc_caches.h"
 #include "heap/trim.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
@@ -73,7 +74,7 @@ MT_EXPORT int malloc_trim(size_t pad)
 #define EMBEDDED(call)                                                                             \
 	if (mt_init_uses_jemalloc() && !mt_loader_symbol(RTLD_NEXT, "mallocx") &&                  \
 	    mt_asleep_wake())                                                                      \
-	return call
+	return mt_jemalloc_caches_wait(), call
 
 MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes)
 {

@@ -7,6 +7,7 @@
 #include "heap/backend.h"
 #include "heap/entries.h"
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_caches.h"
 #include "heap/jemalloc_prof.h"
 #include "heap/jemalloc_thread.h"
 #include "heap/jemalloc_api.h"
@@ -36,6 +37,10 @@ bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_
 const char *mt_jemalloc_begins(void)
 {
 	return "built without jemalloc";
+}
+
+void mt_jemalloc_caches_wait(void)
+{
 }
 
 void mt_heap_serve_jemalloc(void)

@@ -60,6 +60,14 @@ bool mt_heap_purge_copies(bool may_ask)
 	return false;
 }
 
+/* The caches of threads that rest are emptied in any case (purge/tick.c). */
+static bool is_asked_for(enum mt_reason reason)
+{
+	return reason == MT_REASON_SIGNAL || reason == MT_REASON_REQUEST ||
+	       reason == MT_REASON_API || reason == MT_REASON_MALLOC_TRIM ||
+	       reason == MT_REASON_PRESSURE || reason == MT_REASON_RSS_LIMIT;
+}
+
 static bool enter_purge(void)
 {
 	mt_purge_enter();
@@ -77,6 +85,8 @@ static void purge(const struct mt_trim_request *request, struct mt_cleanup *clea
 	if (request->here && mt_backend()->flush_thread)
 		mt_backend()->flush_thread();
 	outcome.possible = true;
+	if (mt_thread_is_ours() && mt_backend()->empty_caches && is_asked_for(request->reason))
+		(void)mt_backend()->empty_caches(true);
 	if (request->reason == MT_REASON_HUGE_PAGES && mt_backend()->purge_again)
 		mt_backend()->purge_again();
 	else if (!mt_heap_purge_copies(true))

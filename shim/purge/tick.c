@@ -432,6 +432,8 @@ void mt_tick_growth_fork_child(void)
 /* up to this number of threads the sum is always complete: it costs microseconds */
 #define FEW_THREADS 64
 #define MOVED_BYTES MT_MIB
+/* between two looks which threads rest */
+#define REST_NS MT_NS_PER_S
 /* a tick lasts at least this many times its CPU time */
 #define TICK_COST_SHARE 100
 
@@ -775,6 +777,21 @@ static void publish(const struct mt_snapshot *now, bool urgent)
 	written_ns = now->now_ns;
 }
 
+/* Threads that rest for one or two of these lose their caches. */
+static void empty_caches(const struct mt_snapshot *now)
+{
+	static uint64_t next_look_ns;
+	uint64_t began_ns;
+
+	if (!mt_backend()->empty_caches || !mt_config()->budget_pct || now->now_ns < next_look_ns)
+		return;
+	began_ns = mt_os_thread_cpu_ns();
+	if (mt_backend()->empty_caches(false))
+		sample_invalidate();
+	next_look_ns = now->now_ns + REST_NS +
+		  mt_sat_sub(mt_os_thread_cpu_ns(), began_ns) * TICK_COST_SHARE;
+}
+
 uint64_t mt_tick_run(bool grown)
 {
 	uint64_t began_ns = mt_os_thread_cpu_ns();
@@ -803,6 +820,7 @@ uint64_t mt_tick_run(bool grown)
 		purge(plan.reason);
 	else if (is_refilled(&now))
 		purge(MT_REASON_HUGE_PAGES);
+	empty_caches(&now);
 	mt_files_sweep_at_tick(now.now_ns);
 	return mt_max_u64(plan.next_tick_ns, cost_ns * TICK_COST_SHARE);
 }

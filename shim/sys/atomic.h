@@ -9,6 +9,8 @@
 #define mt_load_relaxed(at)         atomic_load_explicit(at, memory_order_relaxed)
 #define mt_load_acquire(at)         atomic_load_explicit(at, memory_order_acquire)
 #define mt_store_relaxed(at, value) atomic_store_explicit(at, value, memory_order_relaxed)
+#define mt_load_seq(at)             atomic_load_explicit(at, memory_order_seq_cst)
+#define mt_store_seq(at, value)     atomic_store_explicit(at, value, memory_order_seq_cst)
 #define mt_store_release(at, value) atomic_store_explicit(at, value, memory_order_release)
 
 /* They return the value before. */
