@@ -1,5 +1,6 @@
-/* uneven_limit.c -- blocks of 16 kB under a far limit of address space (argv[1], in kB) that is no round number: each is
- * filled with words of its own, which must stay. Returns 1 if one has changed, or begins at no multiple of LINE. */
+/* uneven_limit.c KB -- blocks of 16 kB under a far limit of address space that is no round number:
+ * each is filled with words of its own, which must stay. Returns 1 if one has changed, or begins at
+ * no multiple of LINE. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
