@@ -20,6 +20,7 @@
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/format.h"
+#include "sys/libc.h"
 #include "sys/loader.h"
 #include "sys/os.h"
 
@@ -83,10 +84,13 @@ MT_COLD int mt_deepbind_mode(int mode)
 
 /* ---- calls that need one thread ---- */
 
-/* Pauses the worker thread for calls that need a process of one thread. unshare and setns: for a
- * user namespace (setns also for a mount namespace) the kernel refuses a process of several threads
- * with EINVAL. So if they fail with EINVAL while the worker runs, it ends, the call is repeated,
- * and the worker starts again. Bare system calls are not seen. Source: unshare(2), setns(2). */
+/* Pauses the worker thread for calls that need a process of one thread. unshare and setns: they
+ * change what the calling thread shares, and the worker would stay with the old directory or
+ * namespace, which then lives on. So if the program has one thread, the worker ends before and
+ * starts again in what is new. Beside other threads of the program it stays with them, unless the
+ * call fails with EINVAL: for a user namespace (setns also for a mount namespace) the kernel
+ * refuses a process of several threads. Bare system calls are not seen. Source: unshare(2),
+ * setns(2). */
 
 MT_EXPORT int unshare(int flags);
 MT_EXPORT int setns(int fd, int type);
@@ -159,6 +163,11 @@ static bool pause_worker_for_ids(void)
 	       pause_worker();
 }
 
+static bool pause_worker_of_one_thread(void)
+{
+	return mt_libc_threads_count() <= 2u + mt_interpreter_thread_runs() && pause_worker();
+}
+
 static bool pause_worker_for_retry(int answer)
 {
 	return answer != 0 && (errno == EINVAL || errno == EUSERS) && pause_worker();
@@ -175,28 +184,36 @@ static void resume_worker(void)
 MT_EXPORT int unshare(int flags)
 {
 	int (*next)(int);
+	bool paused;
 	int answer;
 
 	*(void **)(void *)&next = next_function(NEXT_unshare);
+	paused = pause_worker_of_one_thread();
 	answer = next(flags);
-	if (pause_worker_for_retry(answer)) {
+	if (!paused && pause_worker_for_retry(answer)) {
+		paused = true;
 		answer = next(flags);
-		resume_worker();
 	}
+	if (paused)
+		resume_worker();
 	return answer;
 }
 
 MT_EXPORT int setns(int fd, int type)
 {
 	int (*next)(int, int);
+	bool paused;
 	int answer;
 
 	*(void **)(void *)&next = next_function(NEXT_setns);
+	paused = pause_worker_of_one_thread();
 	answer = next(fd, type);
-	if (pause_worker_for_retry(answer)) {
+	if (!paused && pause_worker_for_retry(answer)) {
+		paused = true;
 		answer = next(fd, type);
-		resume_worker();
 	}
+	if (paused)
+		resume_worker();
 	return answer;
 }
 

@@ -275,12 +275,27 @@ bool mt_thread_rights_compare(const char *status, const char *other)
 	return true;
 }
 
-bool mt_thread_rights_are_equal(pid_t thread)
+struct question {
+	pid_t thread;
+	bool are_equal;
+};
+
+static void compare_rights(void *at)
 {
+	struct question *question = at;
 	char own[STATUS_BYTES], other[STATUS_BYTES], path[64];
 
-	(void)mt_format(path, sizeof(path), "/proc/self/task/%d/status", (int)thread);
-	return mt_os_read_file("/proc/thread-self/status", own, sizeof(own)) > 0 &&
-	       mt_os_read_file(path, other, sizeof(other)) > 0 &&
-	       mt_thread_rights_compare(own, other);
+	(void)mt_format(path, sizeof(path), "/proc/self/task/%d/status", (int)question->thread);
+	question->are_equal = mt_os_read_file("/proc/thread-self/status", own, sizeof(own)) > 0 &&
+			      mt_os_read_file(path, other, sizeof(other)) > 0 &&
+			      mt_thread_rights_compare(own, other);
+}
+
+/* The caller, a set*id call of the program's, may have a small stack. */
+bool mt_thread_rights_are_equal(pid_t thread)
+{
+	struct question question = {.thread = thread};
+
+	mt_os_own_stack_call(compare_rights, &question);
+	return question.are_equal;
 }

@@ -22,7 +22,7 @@
 #define KEPT_LEAST_BYTES (2u << 20)
 /* Each hole may be a mapping more, and the kernel allows 65,530: so many holes fit in the limit. */
 #define HOLES_MOST       16384
-#define HOLE_LEAST_BYTES (64u << 10)
+#define HOLE_LEAST_BYTES (64u << 10) /* and the step of it: whole pages of any size */
 /* the largest piece that is unmapped at a time */
 #define PIECE_MOST_BYTES ((size_t)1 << 30)
 #define PURGE_WAIT_NS    (10 * MT_NS_PER_MS)
@@ -191,10 +191,12 @@ void __wrap_je_ehooks_default_destroy_impl(void *address, size_t bytes)
 static bool unmap_purged(void *thread, void *pac, void *hooks, size_t piece_bytes)
 {
 	ptrdiff_t offset = mt_load_relaxed(&purged_cache_offset);
-	void *extent = offset ? je_ecache_alloc(thread, pac, hooks, (char *)pac + offset, NULL,
-						piece_bytes, mt_jemalloc_page_bytes(), false, false)
-			      : NULL;
+	void *extent;
 
+	mt_assert(piece_bytes % mt_jemalloc_page_bytes() == 0);
+	extent = offset ? je_ecache_alloc(thread, pac, hooks, (char *)pac + offset, NULL,
+					  piece_bytes, mt_jemalloc_page_bytes(), false, false)
+			: NULL;
 	if (!extent || unmap(thread, pac, hooks, extent, piece_bytes))
 		return extent != NULL;
 	__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
@@ -274,8 +276,11 @@ void *__wrap_je_ehooks_default_alloc_impl(void *thread, void *address, size_t by
  * never join. */
 static MT_COLD void map_unit(void *thread, void *pac, void *hooks, void *cache, size_t bytes)
 {
-	struct mt_extent *unit = __real_je_ecache_alloc_grow(
-		thread, pac, hooks, cache, NULL, bytes, mt_jemalloc_page_bytes(), false, false);
+	struct mt_extent *unit;
+
+	mt_assert(bytes % mt_jemalloc_page_bytes() == 0);
+	unit = __real_je_ecache_alloc_grow(thread, pac, hooks, cache, NULL, bytes,
+					   mt_jemalloc_page_bytes(), false, false);
 
 	if (unit)
 		__real_je_extent_dalloc_wrapper(thread, pac, hooks, unit);
@@ -534,8 +539,7 @@ void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
 
 	if (kept < KEPT_LEAST_BYTES)
 		kept = KEPT_LEAST_BYTES;
-	if (hole < HOLE_LEAST_BYTES)
-		hole = HOLE_LEAST_BYTES;
+	hole = (hole / HOLE_LEAST_BYTES + 1) * HOLE_LEAST_BYTES;
 	if (!&__real_je_extent_dalloc_wrapper || mt_exchange_relaxed(&kept_bytes, kept) == kept) {
 		if (at_once && mt_load_relaxed(&is_refused))
 			sweep_refused(SWEEP_PAUSE, PURGE_WAIT_NS);

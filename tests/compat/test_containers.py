@@ -104,6 +104,33 @@ def test_the_worker_is_back_after_it_stepped_aside(run, env, backend):
 	assert (got.returncode, got.stdout) == (0, "2 0\n2\n"), got.stderr
 
 
+@pytest.mark.parametrize("flag, what", [(0x200, "cwd"), (0x20000, "ns/mnt"), (0x40000000, "ns/net")], ids=["directory", "mounts", "network"])
+def test_the_worker_leaves_what_the_program_no_longer_shares(run, env, backend, flag, what):
+	"""It stayed behind: the old directory could not be unmounted, the old namespace lived on."""
+	script = ("import ctypes, os, sys, time\n"
+	          "held = [bytes(2000) for _ in range(30000)]\n"
+	          "threads = lambda: os.listdir('/proc/self/task')\n"
+	          "end = time.monotonic() + 10\n"
+	          "while len(threads()) < 2 and time.monotonic() < end: time.sleep(0.01)\n"
+	          "print(len(threads()), ctypes.CDLL(None).unshare(int(sys.argv[1])))\n"
+	          "os.chdir('/proc')\n"
+	          "while len(threads()) < 2 and time.monotonic() < end: time.sleep(0.01)\n"
+	          "print(len(threads()), len({os.readlink(f'/proc/self/task/{thread}/{sys.argv[2]}') for thread in threads()}))\n")
+	if subprocess.run(["unshare", "-m", "-n", "true"], capture_output=True).returncode != 0:
+		pytest.skip("may not make a namespace here")
+
+	got = run(["/usr/bin/python3", "-c", script, flag, what], env(), timeout=30)
+
+	assert (got.returncode, got.stdout) == (0, "2 0\n2 1\n"), got.stderr
+
+
+def test_ids_change_on_a_small_stack(run, env, backend, compile_c):
+	"""The worker's rights were compared on the program's stack: 8.9 kB."""
+	got = run([compile_c("ids_small_stack.c"), 2], env(), timeout=30)
+
+	assert (got.returncode, got.stdout) == (0, "2\n"), got.stderr
+
+
 def test_a_program_joins_a_time_namespace(run, env, backend):
 	"""As nsenter -T does. Where there is a worker the kernel refuses it with another error than the other namespaces."""
 	script = ("import ctypes, os, time\n"

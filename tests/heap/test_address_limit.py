@@ -27,6 +27,15 @@ def test_threads_that_fill_and_free_the_limit_in_turns_end_well(run, env, compil
 	assert got.stdout == "16\n", got.stderr
 
 
+@pytest.mark.parametrize("kilobytes", [20000000, 6000000])
+def test_blocks_keep_their_bytes_under_a_far_limit_that_is_no_round_number(run, env, compile_c, kilobytes):
+	"""A share of the limit was no multiple of a page, and free extents were cut there."""
+	program = [compile_c("uneven_limit.c"), kilobytes]
+	for _ in range(3):
+		got = run(program, env(MT_ALLOCATOR="jemalloc"), timeout=60)
+		assert (got.returncode, got.stdout) == (0, "ok\n"), got.stdout + got.stderr
+
+
 @pytest.mark.parametrize("threads, limit", [(8, "as"), (8, "data"), (150, "as")])
 def test_what_many_threads_had_at_the_limit_serves_larger_blocks_and_a_thread_afterwards(run, env, compile_c, threads, limit):
 	"""Each arena kept the pieces that it had mapped one by one: 300 kB were refused for good, and no thread could start."""

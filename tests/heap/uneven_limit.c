@@ -1,0 +1,70 @@
+/* uneven_limit.c KB -- blocks of 16 kB under a far limit of address space that is no round number:
+ * each is filled with words of its own, which must stay. Returns 1 if one has changed, or begins at
+ * no multiple of LINE. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define COUNT  3000
+#define ROUNDS 20
+/* where the embedded jemalloc begins such blocks; one that is cut off inside a page does not */
+#define LINE 64
+64 /* where the embedded jemalloc begins blocks of this size: one cut off inside a page does not */
+
+	static uint32_t *blocks[COUNT];
+static size_t sizes[COUNT];
+
+static void fill(size_t bytes)
+{
+	for (uint32_t i = 0; i < COUNT; i++) {
+		if (blocks[i])
+			continue;
+		blocks[i] = malloc(sizes[i] = bytes);
+		if (!blocks[i] || (uintptr_t)blocks[i] % LINE)
+			exit(1);
+		for (size_t k = 0; k < bytes / 4; k++)
+			blocks[i][k] = i * 7919u + (uint32_t)bytes;
+	}
+}
+
+static void check(void)
+{
+	for (uint32_t i = 0; i < COUNT; i++)
+		for (size_t k = 0; k < sizes[i] / 4; k++)
+			if (blocks[i][k] != i * 7919u + (uint32_t)sizes[i]) {
+				printf("block %u has changed at byte %zu\n", i, 4 * k);
+				exit(1);
+			}
+}
+
+static void drop(uint32_t count, useconds_t rest_us)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		free(blocks[i]);
+		blocks[i] = NULL;
+	}
+	usleep(rest_us);
+}
+
+int main(int argc, char **argv)
+{
+	rlim_t bytes = argc > 1 ? strtoull(argv[1], NULL, 10) << 10 : RLIM_INFINITY;
+	const struct rlimit limit = {bytes, bytes};
+
+	if (setrlimit(RLIMIT_AS, &limit) != 0)
+		return 2;
+	for (int round = 0; round < ROUNDS; round++) {
+		fill(16384);
+		check();
+		drop(COUNT / 2, 25000);
+		for (int again = 0; again < 4; again++) {
+			fill(16000);
+			check();
+			drop(COUNT, 5000);
+		}
+	}
+	puts("ok");
+	return 0;
+}
