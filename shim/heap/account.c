@@ -381,30 +381,29 @@ unsigned int mt_account_note_rest(bool at_once)
 	return count;
 }
 
-static void *take_sleeper(struct mt_thread_counters *thread,
-			  bool (*sleeps)(const struct mt_thread_counters *thread))
+static struct mt_thread_counters *find_resting(void)
 {
-	void *cache = mt_load_relaxed(&thread->cache);
-
-	if (thread->rest != MT_REST_RESTS || !cache)
-		return NULL;
-	thread->rest = MT_REST_TRIED;
-	if (!sleeps(thread))
-		return NULL;
-	thread->rest = MT_REST_EMPTIED;
-	return cache;
+	for (int shard = 0; shard < SHARDS; shard++)
+		for (struct mt_thread_counters *at = shards[shard]; at; at = at->next)
+			if (at->rest == MT_REST_RESTS && mt_load_relaxed(&at->cache))
+				return at;
+	return NULL;
 }
 
-void *mt_account_next_sleeper(bool (*sleeps)(const struct mt_thread_counters *thread))
+bool mt_account_try_sleeper(bool (*sleeps)(const struct mt_thread_counters *thread),
+			    void **out_cache)
 {
-	void *cache = NULL;
+	struct mt_thread_counters *thread;
+	bool is_asleep;
 
 	lock_list();
-	for (int shard = 0; shard < SHARDS && !cache; shard++)
-		for (struct mt_thread_counters *at = shards[shard]; at && !cache; at = at->next)
-			cache = take_sleeper(at, sleeps);
+	thread = find_resting();
+	is_asleep = thread && sleeps(thread);
+	*out_cache = is_asleep ? mt_load_relaxed(&thread->cache) : NULL;
+	if (thread)
+		thread->rest = is_asleep ? MT_REST_EMPTIED : MT_REST_TRIED;
 	unlock_list();
-	return cache;
+	return thread != NULL;
 }
 
 uint64_t mt_account_threads(void)

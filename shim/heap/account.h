@@ -32,7 +32,7 @@ struct mt_thread_counters {
 	_Atomic(void *) cache;          /* of jemalloc, written by the owner; NULL: none */
 	_Atomic int lock_waits;         /* by the owner: it waits for a lock of jemalloc's */
 	pid_t tid;
-	uint64_t rest_bytes;            /* allocated and freed, at mt_account_note_rest */
+	uint64_t rest_bytes; /* allocated and freed, at mt_account_note_rest */
 	enum mt_account_rest rest;
 	/* where the allocator counts in addition; NULL: nowhere. Written by the owner */
 	_Alignas(64) _Atomic(const void *) allocator_counters;
@@ -118,10 +118,11 @@ bool mt_account_partial_sum(struct mt_account_totals *out);
  * that was not. Worker thread. */
 unsigned int mt_account_note_rest(bool at_once);
 
-/* Returns the cache of the next of them of which sleeps() is true, for it to be emptied; NULL:
- * there is no further one. sleeps: under the list lock, so that the thread cannot end meanwhile.
- * Worker thread. */
-void *mt_account_next_sleeper(bool (*sleeps)(const struct mt_thread_counters *thread));
+/* Asks sleeps() about the next of them, under the list lock, so that the thread cannot end meanwhile.
+ * Returns false if there is no further one. *out_cache: its cache if it sleeps, to be emptied; else
+ * NULL. Worker thread. */
+bool mt_account_try_sleeper(bool (*sleeps)(const struct mt_thread_counters *thread),
+			    void **out_cache);
 
 /* Only the owner writes, so no lock prefix, and plainly, so that it is one instruction; readers
  * load atomically and may lag. An aligned 8-byte addition is not torn on any 64-bit machine. */

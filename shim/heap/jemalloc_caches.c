@@ -10,22 +10,24 @@
 #include <cpuid.h>
 #endif
 
+#include "core/log.h"
 #include "core/thread.h"
 #include "heap/account.h"
 #include "heap/backend.h"
 #include "heap/jemalloc_api.h"
-#include "heap/jemalloc_thread.h"
 #include "heap/purge_lock.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 
 /* Fewer threads hold some 20 MB, and empty caches would cost their next allocations. */
 #define MANY_THREADS 16u
 #define STEP_NS      (20 * 1000ull)
 /* bytes: a thread with more stack in use is left alone */
 #define STACK_MOST (1u << 20)
+#define STACK_STEP 4096u
 
 /* ---- a cache ---- */
 
@@ -148,11 +150,25 @@ static void empty(struct cache *cache)
 static bool is_wait(long call)
 {
 	static const short waits[] = {
-		SYS_futex,  SYS_read,	    SYS_recvfrom,    SYS_recvmsg,	SYS_accept,
-		SYS_accept4, SYS_epoll_pwait, SYS_ppoll,	 SYS_pselect6,	SYS_nanosleep,
-		SYS_semtimedop, SYS_clock_nanosleep, SYS_rt_sigtimedwait, SYS_rt_sigsuspend,
+		SYS_futex,
+		SYS_read,
+		SYS_recvfrom,
+		SYS_recvmsg,
+		SYS_accept,
+		SYS_accept4,
+		SYS_epoll_pwait,
+		SYS_ppoll,
+		SYS_pselect6,
+		SYS_nanosleep,
+		SYS_semtimedop,
+		SYS_clock_nanosleep,
+		SYS_rt_sigtimedwait,
+		SYS_rt_sigsuspend,
 #ifdef __x86_64__
-		SYS_poll,   SYS_select,	    SYS_epoll_wait,  SYS_pause,
+		SYS_poll,
+		SYS_select,
+		SYS_epoll_wait,
+		SYS_pause,
 #endif
 	};
 
@@ -198,24 +214,45 @@ static uintptr_t waits_at(pid_t tid)
 	return strtoull(stack + 1, NULL, 16);
 }
 
-/* Returns whether there may be a signal handler on the stack, which may have interrupted the
- * allocator. Thread-local storage lies behind the stack. Source: the kernel's sigframe, which marks
- * the registers that it saves (FP_XSTATE_MAGIC1, FPSIMD_MAGIC). */
-static bool may_be_in_handler(uintptr_t stack, const struct mt_thread_counters *behind)
+/* The kernel's sigframe marks the registers that it saves. Source: FP_XSTATE_MAGIC1, FPSIMD_MAGIC. */
+static bool has_mark(int memory, uintptr_t at, uintptr_t end)
 {
 #ifdef __x86_64__
 	const uint32_t mark = 0x46505853;
 #else
 	const uint32_t mark = 0x46508001;
 #endif
-	const uint64_t *word = (const uint64_t *)(stack & ~(uintptr_t)7);
+	static uint64_t words[STACK_STEP / sizeof(uint64_t)];
 
-	if (stack >= (uintptr_t)behind || (uintptr_t)behind - stack > STACK_MOST)
-		return true;
-	for (; word < (const uint64_t *)(const void *)behind; word++)
-		if ((uint32_t)*word == mark)
+	for (; at < end; at += sizeof(words)) {
+		size_t bytes = mt_min_u64(end - at, sizeof(words));
+
+		if (mt_os_read_at(memory, words, bytes, at) != (ssize_t)bytes)
 			return true;
+		for (size_t i = 0; i < bytes / sizeof(words[0]); i++)
+			if ((uint32_t)words[i] == mark)
+				return true;
+	}
 	return false;
+}
+
+/* Returns whether there may be a signal handler on the stack, which may have interrupted the
+ * allocator; true also for a stack that is not the thread's own, behind which its thread-local
+ * storage lies. Read by the kernel, since other stacks end where nothing is mapped. */
+static bool may_be_in_handler(uintptr_t stack, const struct mt_thread_counters *behind)
+{
+	uintptr_t end = (uintptr_t)behind;
+	int memory;
+	bool may_be;
+
+	stack &= ~(uintptr_t)7;
+	if (stack >= end || end - stack > STACK_MOST)
+		return true;
+	memory = mt_os_open("/proc/self/mem", O_RDONLY | O_CLOEXEC, 0);
+	may_be = memory < 0 || has_mark(memory, stack, end);
+	if (memory >= 0)
+		mt_os_close(memory);
+	return may_be;
 }
 
 /* From here on the thread waits if it wakes up. So what is true afterwards stays true. */
@@ -227,8 +264,8 @@ static bool sleeps(const struct mt_thread_counters *thread)
 	mt_store_seq(&emptied, mt_load_relaxed(&thread->cache));
 	turns = turns_of(thread->tid);
 	stack = turns ? waits_at(thread->tid) : 0;
-	return stack && !mt_load_relaxed(&thread->lock_waits) && !may_be_in_handler(stack, thread) &&
-	       turns_of(thread->tid) == turns;
+	return stack && !mt_load_relaxed(&thread->lock_waits) &&
+	       !may_be_in_handler(stack, thread) && turns_of(thread->tid) == turns;
 }
 
 /* ---- the gate ---- */
@@ -250,7 +287,7 @@ void mt_jemalloc_caches_wait(void)
 unsigned int mt_jemalloc_caches_empty(bool at_once)
 {
 	unsigned int count = 0;
-	struct cache *cache;
+	void *cache;
 
 	mt_assert(mt_thread_is_ours());
 	if (!small_count || !gate || (!at_once && mt_account_threads() < MANY_THREADS) ||
@@ -258,12 +295,15 @@ unsigned int mt_jemalloc_caches_empty(bool at_once)
 		return 0;
 	mt_jemalloc_know_thread();
 	if (gate->close())
-		while ((cache = mt_account_next_sleeper(sleeps))) {
-			empty(cache);
-			count++;
-		}
+		while (mt_account_try_sleeper(sleeps, &cache))
+			if (cache) {
+				empty(cache);
+				count++;
+			}
 	mt_store_seq(&emptied, NULL);
 	gate->open();
+	if (count > 0)
+		mt_log(MT_LOG_DEBUG, "the caches of %u sleeping threads emptied", count);
 	return count;
 }
 

@@ -9,9 +9,9 @@
 
 #include <stdbool.h>
 
-/* All calls of the heap family pass mt_jemalloc_caches_wait from the return of close on, which waits
- * up to 10 ms and returns false if they may not, until open; reset: open, in a forked child. Worker
- * thread. */
+/* From the return of close on, until open, all calls of the heap family pass
+ * mt_jemalloc_caches_wait; close waits up to 10 ms, and returns false if they do not. reset: open,
+ * in a forked child. Worker thread. */
 struct mt_jemalloc_gate {
 	bool (*close)(void);
 	void (*open)(void);
@@ -30,8 +30,9 @@ void mt_jemalloc_caches_begin(bool profiles);
  * then. Returns the number of threads. Worker thread; takes the purge lock for each. */
 unsigned int mt_jemalloc_caches_empty(bool at_once);
 
-/* The calling thread, inside jemalloc, may have a cache: tells where it lies. thread: jemalloc's. A
- * bin of it is filled; an event of a thread that may only free; it gets a cache, or goes without. */
+/* The calling thread, inside jemalloc, may have a cache: tells where it lies. A bin of it is filled;
+ * an event comes, of a thread that may only free; it gets a cache, or goes without. thread:
+ * jemalloc's. */
 void mt_jemalloc_caches_note_fill(void *thread, void *bin, unsigned int size_class);
 void mt_jemalloc_caches_note(void *thread);
 void mt_jemalloc_caches_note_begin(bool has_one);

@@ -789,7 +789,7 @@ static void empty_caches(const struct mt_snapshot *now)
 	if (mt_backend()->empty_caches(false))
 		sample_invalidate();
 	next_look_ns = now->now_ns + REST_NS +
-		  mt_sat_sub(mt_os_thread_cpu_ns(), began_ns) * TICK_COST_SHARE;
+		       mt_sat_sub(mt_os_thread_cpu_ns(), began_ns) * TICK_COST_SHARE;
 }
 
 uint64_t mt_tick_run(bool grown)
