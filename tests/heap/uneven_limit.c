@@ -11,9 +11,8 @@
 #define ROUNDS 20
 /* where the embedded jemalloc begins such blocks; one that is cut off inside a page does not */
 #define LINE 64
-64 /* where the embedded jemalloc begins blocks of this size: one cut off inside a page does not */
 
-	static uint32_t *blocks[COUNT];
+static uint32_t *blocks[COUNT];
 static size_t sizes[COUNT];
 
 static void fill(size_t bytes)
