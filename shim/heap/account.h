@@ -118,7 +118,7 @@ bool mt_account_partial_sum(struct mt_account_totals *out);
  * that was not. Worker thread. */
 unsigned int mt_account_note_rest(bool at_once);
 
-/* Asks sleeps() about the next of them, under the list lock, so that the thread cannot end meanwhile.
+/* Asks sleeps() about the next of them, under the list lock: the thread cannot end meanwhile.
  * Returns false if there is no further one. *out_cache: its cache if it sleeps, to be emptied; else
  * NULL. Worker thread. */
 bool mt_account_try_sleeper(bool (*sleeps)(const struct mt_thread_counters *thread),

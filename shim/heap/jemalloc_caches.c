@@ -135,12 +135,10 @@ static void empty(struct cache *cache)
 {
 	void *thread = (void *)(uintptr_t)mt_load_relaxed(&mt_thread_counters.allocator_counters);
 
-	mt_purge_enter();
 	for (unsigned int i = 0; i < small_count; i++)
 		je_tcache_bin_flush_small(thread, cache, &cache->bins[i], i, 0);
 	for (unsigned int i = small_count; i < je_nhbins; i++)
 		je_tcache_bin_flush_large(thread, cache, &cache->bins[i], i, 0);
-	mt_purge_leave();
 }
 
 /* ---- does a thread sleep? ---- */
@@ -214,7 +212,7 @@ static uintptr_t waits_at(pid_t tid)
 	return strtoull(stack + 1, NULL, 16);
 }
 
-/* The kernel's sigframe marks the registers that it saves. Source: FP_XSTATE_MAGIC1, FPSIMD_MAGIC. */
+/* The kernel marks the registers that it saves for a handler (FP_XSTATE_MAGIC1, FPSIMD_MAGIC). */
 static bool has_mark(int memory, uintptr_t at, uintptr_t end)
 {
 #ifdef __x86_64__
@@ -284,10 +282,27 @@ void mt_jemalloc_caches_wait(void)
 		mt_os_sleep_ns(STEP_NS);
 }
 
+/* One thread. Under the purge lock, which fork takes first: a thread that wakes up and forks waits
+ * for that, and holds no other lock. Returns false if there is no further thread. */
+static bool try_one(unsigned int *count)
+{
+	void *cache;
+	bool is_one;
+
+	mt_purge_enter();
+	is_one = mt_account_try_sleeper(sleeps, &cache);
+	if (cache) {
+		empty(cache);
+		++*count;
+	}
+	mt_store_seq(&emptied, NULL);
+	mt_purge_leave();
+	return is_one;
+}
+
 unsigned int mt_jemalloc_caches_empty(bool at_once)
 {
 	unsigned int count = 0;
-	void *cache;
 
 	mt_assert(mt_thread_is_ours());
 	if (!small_count || !gate || (!at_once && mt_account_threads() < MANY_THREADS) ||
@@ -295,12 +310,8 @@ unsigned int mt_jemalloc_caches_empty(bool at_once)
 		return 0;
 	mt_jemalloc_know_thread();
 	if (gate->close())
-		while (mt_account_try_sleeper(sleeps, &cache))
-			if (cache) {
-				empty(cache);
-				count++;
-			}
-	mt_store_seq(&emptied, NULL);
+		while (try_one(&count))
+			;
 	gate->open();
 	if (count > 0)
 		mt_log(MT_LOG_DEBUG, "the caches of %u sleeping threads emptied", count);

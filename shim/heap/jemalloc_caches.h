@@ -30,8 +30,8 @@ void mt_jemalloc_caches_begin(bool profiles);
  * then. Returns the number of threads. Worker thread; takes the purge lock for each. */
 unsigned int mt_jemalloc_caches_empty(bool at_once);
 
-/* The calling thread, inside jemalloc, may have a cache: tells where it lies. A bin of it is filled;
- * an event comes, of a thread that may only free; it gets a cache, or goes without. thread:
+/* The calling thread, inside jemalloc, may have a cache: tells where it lies. A bin of it is
+ * filled; an event comes, of a thread that may only free; it gets a cache, or goes without. thread:
  * jemalloc's. */
 void mt_jemalloc_caches_note_fill(void *thread, void *bin, unsigned int size_class);
 void mt_jemalloc_caches_note(void *thread);

@@ -448,7 +448,6 @@ int mt_je_pthread_mutex_lock(pthread_mutex_t *mutex)
 
 void mt_jemalloc_fork_prepare(void)
 {
-	mt_jemalloc_caches_wait();
 	mt_lock_check_enter(MT_RANK_prof_gate);
 	mt_jemalloc_prof_close_gate();
 	mt_lock_check_enter(MT_RANK_jemalloc);

@@ -156,6 +156,16 @@ def test_threads_that_wait_after_little_work_keep_little(run, env, bare, compile
 	assert got < expected + 1000 * 16
 
 
+@pytest.mark.parametrize("smallest, largest", [(16, 2000), (4000, 30_000)])
+def test_what_threads_have_freed_goes_back_while_they_wait(run, env, compile_c, smallest, largest):
+	"""Only a thread itself emptied its cache: 100 that worked three times and then waited held 50 and 75 MB for good; libc 5 and 20."""
+	program = compile_c("resting_threads.c", "-pthread")
+
+	got = run([program, 100, smallest, largest, 12_000], env(ALLOCATOR="jemalloc"), timeout=60)
+
+	assert got.returncode == 0 and int(got.stdout) < 12_000, got.stdout + got.stderr
+
+
 def test_a_process_whose_threads_allocate_less_than_a_megabyte_each_gets_a_worker(run, env, compile_c):
 	"""500 threads left 450 MB, and the library did nothing: growth counted from the first MB of each thread on."""
 	got = run([compile_c("small_jobs.c"), "leave", 300], env())
