@@ -520,13 +520,12 @@ static void fill_arenas(struct mt_facts *facts, struct mt_sample *to)
 
 static void refresh(struct mt_facts *facts)
 {
-	struct mt_stats_head head;
 	struct mt_error_reason why;
 
 	if (facts->silent_count < SILENT_MAX || facts->samples_count % SILENT_STEP == 0)
 		facts->silent_count = ask_again(facts) ? 0 : facts->silent_count + 1;
-	if (mt_target_read_head(&facts->process, &head, &why) == MT_ERR_OK)
-		facts->last.head = head;
+	/* also its cleanups: it may end, and takes its file with it */
+	(void)mt_target_read(&facts->process, &facts->last, &why);
 }
 
 /* If the process does not reply, its last published values stay, and only /proc is read. */

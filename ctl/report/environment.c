@@ -224,8 +224,10 @@ static void write_variables(const struct mt_report *report, FILE *to)
 
 	environ.list =
 		mt_process_read_memory(report->look->process.pid, "environ", &environ.length);
-	if (!environ.list)
+	if (!environ.list) {
+		fputs("<p class=\"note\">Its environment is not known.</p>\n", to);
 		return;
+	}
 	for (size_t i = 0; i < count; i++)
 		write_variable(&environ, settings[i].environment, to);
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
@@ -243,7 +245,7 @@ void mt_report_environment(const struct mt_report *report, FILE *to)
 	write_command(report, to);
 	if (report->look)
 		write_look(report->look, to);
-	if (report->look)
+	if (report->facts->limit_known)
 		write_limit(report->facts, to);
 	else
 		write_recorded_limit(report->recording->root, to);
