@@ -203,7 +203,7 @@ def test_a_process_that_ends_meanwhile_has_a_page_of_what_was_seen(env, spawn, c
 
 def test_a_process_that_ends_asleep_has_no_cleanups_and_one_with_a_refused_file_may_have_had_some(env, spawn, control, fake, ctl):
 	settings = env(MIN_MB=4096)
-	process = spawn([PYTHON, "-c", "import time; print('ready', flush=True); time.sleep(1)"], settings)
+	process = spawn([PYTHON, "-c", "import time; print('ready', flush=True); time.sleep(3)"], settings)
 	assert process.stdout.readline() == "ready\n"
 
 	asleep = whole(control(settings, "report", process.pid, "--for", "20s", "-o", "-"))
