@@ -269,15 +269,6 @@ static bool is_default(const json_t *setting)
 	return strcmp(mt_report_member(setting, "origin"), "default") == 0;
 }
 
-static size_t count_of(const json_t *settings, bool defaults)
-{
-	const json_t *one;
-	size_t i, count = 0;
-
-	json_array_foreach(settings, i, one) count += is_default(one) == defaults;
-	return count;
-}
-
 static void write_changed(const json_t *settings, FILE *to)
 {
 	const json_t *one;
@@ -323,16 +314,18 @@ static void write_defaults(const json_t *settings, FILE *to)
 
 void mt_report_settings(const struct mt_report *report, FILE *to)
 {
-	const json_t *settings = json_object_get(report->recording->root, "settings");
+	const json_t *settings = json_object_get(report->recording->root, "settings"), *one;
+	size_t i, count = json_array_size(settings), changed = 0;
 
-	if (!json_array_size(settings))
+	if (!count)
 		return;
+	json_array_foreach(settings, i, one) changed += !is_default(one);
 	fputs("<section id=\"settings\">\n<h2>Settings</h2>\n", to);
-	if (count_of(settings, false))
+	if (changed)
 		write_changed(settings, to);
 	else
 		fputs("<p class=\"note\">All are at their defaults.</p>\n", to);
-	if (count_of(settings, true))
+	if (changed < count)
 		write_defaults(settings, to);
 	fputs("</section>\n", to);
 }

@@ -186,8 +186,6 @@ void mt_report_devices(const struct mt_report *report, FILE *to)
 		if (last[i])
 			write_device(last[i], device_line(recording->root, i), to);
 	fputs("</tbody></table>\n", to);
-	if (report->target && *report->target->file.head.cuda)
-		mt_html_textf(to, "CUDA: %s", report->target->file.head.cuda);
 	fputs("</section>\n", to);
 }
 

@@ -134,10 +134,7 @@ static int plot_run(int argc, char **argv)
 						   : plot_process(wanted.source, &options);
 }
 
-/* ---- report ---- */
-
-/* `mtctl report`: a process or a recording as one page for a ticket. It is here since the page has
- * the picture of `mtctl plot`. */
+/* ---- `mtctl report`: a process or a recording as one page, with the picture of plot ---- */
 
 #define SECONDS_PLAIN 60.0
 #define SECONDS_MIN   0.1
@@ -199,7 +196,8 @@ static enum mt_exit write_page(struct mt_report *report, const struct wanted *wa
 {
 	bool is_live = report->look != NULL;
 	char *wide = draw(report->recording, is_live, 1100, 420),
-	     *narrow = draw(report->recording, is_live, 420, 420), path[128];
+	     *narrow = draw(report->recording, is_live, 420, 420), name[128];
+	const char *path = wanted->path ? wanted->path : name;
 	struct mt_error_reason why;
 	enum mt_err error;
 	FILE *file;
@@ -208,16 +206,13 @@ static enum mt_exit write_page(struct mt_report *report, const struct wanted *wa
 	report->narrow = narrow;
 	report->time_ns = mt_clock_realtime_ns();
 	if (is_live)
-		snprintf(path, sizeof(path), "report-%d.html", (int)report->look->process.pid);
+		snprintf(name, sizeof(name), "report-%d.html", (int)report->look->process.pid);
 	else
-		snprintf(path, sizeof(path), "%s.html", report->recording->name);
-	if (wanted->path)
-		error = mt_outfile_stream(wanted->path, 0600, &file, &why);
-	else
-		error = mt_outfile_stream(path, 0600, &file, &why);
+		snprintf(name, sizeof(name), "%s.html", report->recording->name);
+	error = mt_outfile_stream(path, 0600, &file, &why);
 	if (!error) {
 		mt_report_write(report, file);
-		error = mt_outfile_finish(file, wanted->path ? wanted->path : path, &why);
+		error = mt_outfile_finish(file, path, &why);
 	}
 	free(wide);
 	free(narrow);
