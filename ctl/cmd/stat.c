@@ -321,25 +321,6 @@ static void stat_print_summary(const struct mt_target *target, const struct mt_s
 
 /* ---- stat pressure ---- */
 
-static void print_headline(const struct mt_stats_file *file)
-{
-	const struct mt_stats_snapshot *now = &file->head.snapshot;
-
-	printf("\n%spressure%s: %s", mt_table_colour(MT_COLOUR_HEAD), mt_table_colour_end(),
-	       mt_stats_file_is_off(file, "pressure")
-		       ? "not looked at (MT_PRESSURE=0)"
-		       : mt_stats_word_pressure_level(now->pressure_level));
-	if (now->pressure_limit_bytes)
-		printf("; %s of %s used, %.1f %% (%s)",
-		       mt_text_bytes(now->pressure_used_bytes).text,
-		       mt_text_bytes(now->pressure_limit_bytes).text,
-		       mt_stats_percent(now->pressure_used_bytes, now->pressure_limit_bytes),
-		       *file->head.limit_source ? file->head.limit_source : "?");
-	else if (!mt_stats_file_is_off(file, "pressure"))
-		fputs("; no limit is known", stdout);
-	putchar('\n');
-}
-
 static void print_thresholds(const struct mt_stats_file *file)
 {
 	const char *warn = mt_stats_file_setting(file, "warn_pct"),
@@ -353,13 +334,16 @@ static void print_thresholds(const struct mt_stats_file *file)
 		       "thresholds", warn, critical, clear, pause);
 }
 
-/* Prints how near the limits are, and the cleanups for pressure. */
+/* Prints the level, and the cleanups for pressure. The limit is in the summary. */
 static void stat_print_pressure(const struct mt_stats_file *file)
 {
 	const struct mt_stats_snapshot *now = &file->head.snapshot;
+	bool is_off = mt_stats_file_is_off(file, "pressure");
 
-	print_headline(file);
-	if (!mt_stats_file_is_off(file, "pressure"))
+	printf("\n%spressure%s: %s\n", mt_table_colour(MT_COLOUR_HEAD), mt_table_colour_end(),
+	       is_off ? "not looked at (MT_PRESSURE=0)"
+		      : mt_stats_word_pressure_level(now->pressure_level));
+	if (!is_off)
 		print_thresholds(file);
 	printf("  %-11swarn %s, critical %s; the container has run into its limit %s\n", "reached",
 	       mt_text_counted(now->pressure_warn_count, "time", "times").text,

@@ -91,7 +91,7 @@ static int trim_preview(const struct mt_process *list, size_t count, json_t *jso
 /* Says on stderr what a collection has cost Python's main thread, and what it is expected to cost:
  * as much for each live byte as the last one, else a millisecond for each MB (100 to 170 ms for 125
  * MB of small dicts, CPython 3.11). Costs a read of the stats file. */
-static void say_gc(const struct mt_process *process, struct mt_stats_file *file)
+static void say_gc(const struct mt_process *process, bool dry_run, struct mt_stats_file *file)
 {
 	const struct mt_stats_cleanup *last = NULL;
 	struct mt_error_reason why;
@@ -107,9 +107,9 @@ static void say_gc(const struct mt_process *process, struct mt_stats_file *file)
 			      ? (uint64_t)((double)last->gc_ns * (double)live /
 					   (double)last->live_before_bytes)
 			      : live * 1000000u / 1048576u;
-	mt_error_say("process %d (%s): Python's main thread stands while its gc collects: %s%s, "
+	mt_error_say("process %d (%s): Python's main thread %s while its gc collects: %s%s, "
 		     "about %s is expected; --purge leaves it out",
-		     (int)process->pid, process->comm,
+		     (int)process->pid, process->comm, dry_run ? "would stand" : "stands",
 		     last ? "the last collection took " : "none has run yet",
 		     last ? mt_text_ns(last->gc_ns).text : "", mt_text_ns(expected_ns).text);
 }
@@ -227,7 +227,7 @@ static int trim_all(const struct trim *trim, const struct mt_process *list, size
 		struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
 
 		for (size_t i = 0; i < count; i++)
-			say_gc(&list[i], file);
+			say_gc(&list[i], trim->dry_run, file);
 		free(file);
 	}
 	if (trim->dry_run)

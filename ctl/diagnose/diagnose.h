@@ -440,6 +440,12 @@ static inline const struct mt_sample *mt_facts_last(const struct mt_facts *facts
 	return &facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
 }
 
+/* From the first sample to the last one. */
+static inline double mt_facts_seconds(const struct mt_facts *facts)
+{
+	return mt_facts_last(facts)->at_s - facts->samples[0].at_s;
+}
+
 /* The figures that the process has published last. */
 static inline const struct mt_stats_snapshot *mt_facts_now(const struct mt_facts *facts)
 {

@@ -520,13 +520,12 @@ static void fill_arenas(struct mt_facts *facts, struct mt_sample *to)
 
 static void refresh(struct mt_facts *facts)
 {
-	struct mt_stats_head head;
 	struct mt_error_reason why;
 
 	if (facts->silent_count < SILENT_MAX || facts->samples_count % SILENT_STEP == 0)
 		facts->silent_count = ask_again(facts) ? 0 : facts->silent_count + 1;
-	if (mt_target_read_head(&facts->process, &head, &why) == MT_ERR_OK)
-		facts->last.head = head;
+	/* also its cleanups: it may end, and takes its file with it */
+	(void)mt_target_read(&facts->process, &facts->last, &why);
 }
 
 /* If the process does not reply, its last published values stay, and only /proc is read. */
@@ -776,7 +775,7 @@ static bool has_collected_late(const struct mt_facts *facts)
 static void end(struct mt_facts *facts, const struct mt_diagnose_options *options)
 {
 	struct mt_error_reason why;
-	bool heavy;
+	enum mt_level level;
 
 	facts->ended |= !mt_process_is_alive(&facts->process);
 	facts->age_s = age_of(&facts->process);
@@ -797,15 +796,14 @@ static void end(struct mt_facts *facts, const struct mt_diagnose_options *option
 	}
 	facts->silent_count = 0;
 	read_classes(&facts->process, &facts->classes_last);
-	heavy = facts->samples_count && mt_stats_file_uses_cuda(&facts->last.head) &&
-		mt_facts_last(facts)->gpu_reserved_bytes >= HEAVY_BYTES;
+	level = facts->is_python && !options->gc ? MT_LEVEL_PURGE
+		: mt_stats_file_uses_cuda(&facts->last.head) &&
+				mt_facts_last(facts)->gpu_reserved_bytes >= HEAVY_BYTES
+			? MT_LEVEL_HEAVY
+			: MT_LEVEL_LIGHT;
 	if (options->trim)
-		trim_now(&facts->process,
-			 facts->is_python && !options->gc ? MT_LEVEL_PURGE
-			 : heavy                          ? MT_LEVEL_HEAVY
-							  : MT_LEVEL_LIGHT,
-			 &facts->trim);
-	if (options->trim && heavy)
+		trim_now(&facts->process, level, &facts->trim);
+	if (options->trim && level == MT_LEVEL_HEAVY)
 		sample_later(facts);
 	end_profile(facts, facts->profile);
 	(void)mt_target_read(&facts->process, &facts->last, &why);

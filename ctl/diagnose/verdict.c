@@ -561,11 +561,10 @@ static void decide_doubt(const struct mt_facts *facts, const struct mt_trend *tr
 					   "the less there is to wait for.");
 }
 
-static void show_seen(const struct mt_facts *facts, const struct mt_diagnosis *out,
-		      struct mt_finding *finding)
+static void show_seen(const struct mt_facts *facts, struct mt_finding *finding)
 {
 	mt_finding_show(finding, "samples", "samples_count", (double)facts->samples_count,
-			"%zu in %.1f s", facts->samples_count, out->rss.seconds);
+			"%zu in %.1f s", facts->samples_count, mt_facts_seconds(facts));
 	if (facts->samples_count)
 		mt_finding_bytes(finding, "RSS at the end", "rss_bytes",
 				 mt_facts_last(facts)->rss_bytes);
@@ -587,7 +586,7 @@ static bool decide_ended(const struct mt_facts *facts, struct mt_diagnosis *out)
 				 "the process ended during the diagnosis%s%s",
 				 count ? ", and until then looked like a " : "",
 				 count ? mt_finding_word(&out->list[0]) : "");
-	show_seen(facts, out, finding);
+	show_seen(facts, finding);
 	mt_finding_advise(finding, "Diagnose its next run before it ends; MT_PROFILE=1 leaves a "
 				   "line for each cleanup.");
 	return true;
@@ -607,7 +606,7 @@ static bool decide_unseen(const struct mt_facts *facts, struct mt_diagnosis *out
 		finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
 					 "only %.1f s were seen: too short to say anything",
 					 out->rss.seconds);
-	show_seen(facts, out, finding);
+	show_seen(facts, finding);
 	if (!facts->process.shimmed)
 		mt_finding_advise(finding, "Start it under the shim: mtctl run -- %s",
 				  start_command(facts));

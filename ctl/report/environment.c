@@ -224,8 +224,10 @@ static void write_variables(const struct mt_report *report, FILE *to)
 
 	environ.list =
 		mt_process_read_memory(report->look->process.pid, "environ", &environ.length);
-	if (!environ.list)
+	if (!environ.list) {
+		fputs("<p class=\"note\">Its environment is not known.</p>\n", to);
 		return;
+	}
 	for (size_t i = 0; i < count; i++)
 		write_variable(&environ, settings[i].environment, to);
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
@@ -243,7 +245,7 @@ void mt_report_environment(const struct mt_report *report, FILE *to)
 	write_command(report, to);
 	if (report->look)
 		write_look(report->look, to);
-	if (report->look)
+	if (report->facts->limit_known)
 		write_limit(report->facts, to);
 	else
 		write_recorded_limit(report->recording->root, to);
@@ -265,15 +267,6 @@ void mt_report_environment(const struct mt_report *report, FILE *to)
 static bool is_default(const json_t *setting)
 {
 	return strcmp(mt_report_member(setting, "origin"), "default") == 0;
-}
-
-static size_t count_of(const json_t *settings, bool defaults)
-{
-	const json_t *one;
-	size_t i, count = 0;
-
-	json_array_foreach(settings, i, one) count += is_default(one) == defaults;
-	return count;
 }
 
 static void write_changed(const json_t *settings, FILE *to)
@@ -321,16 +314,18 @@ static void write_defaults(const json_t *settings, FILE *to)
 
 void mt_report_settings(const struct mt_report *report, FILE *to)
 {
-	const json_t *settings = json_object_get(report->recording->root, "settings");
+	const json_t *settings = json_object_get(report->recording->root, "settings"), *one;
+	size_t i, count = json_array_size(settings), changed = 0;
 
-	if (!json_array_size(settings))
+	if (!count)
 		return;
+	json_array_foreach(settings, i, one) changed += !is_default(one);
 	fputs("<section id=\"settings\">\n<h2>Settings</h2>\n", to);
-	if (count_of(settings, false))
+	if (changed)
 		write_changed(settings, to);
 	else
 		fputs("<p class=\"note\">All are at their defaults.</p>\n", to);
-	if (count_of(settings, true))
+	if (changed < count)
 		write_defaults(settings, to);
 	fputs("</section>\n", to);
 }

@@ -106,6 +106,15 @@ static void write_picture(const struct mt_report *report, FILE *to)
 		      to);
 }
 
+static void write_unknown(const char *what, const struct mt_report *report, FILE *to)
+{
+	fputs("<p class=\"note\">", to);
+	mt_html_textf(to, "%s nothing is known: %s.", what,
+		      report->look ? report->facts->why_not
+				   : "the process was asleep, or did not carry the shim");
+	fputs("</p>\n", to);
+}
+
 void mt_report_memory(const struct mt_report *report, FILE *to)
 {
 	bool is_known;
@@ -114,15 +123,14 @@ void mt_report_memory(const struct mt_report *report, FILE *to)
 	if (!report->recording->samples_count)
 		return;
 	fputs("<section id=\"memory\">\n<h2>", to);
-	mt_html_textf(to, "%s: RSS %s", report->look ? "Memory now" : "Memory at the end",
+	mt_html_textf(to, "%s: RSS %s",
+		      report->look && !report->facts->ended ? "Memory now" : "Memory at the end",
 		      mt_text_bytes(mt_memory_parts_sum(&parts)).text);
 	fputs("</h2>\n", to);
 	if (is_known)
 		write_parts(&parts, to);
 	else
-		fputs("<p class=\"note\">Of its parts nothing is known: the process is asleep, or "
-		      "does not carry the shim.</p>\n",
-		      to);
+		write_unknown("Of its parts", report, to);
 	write_figures(report, to);
 	if (report->wide)
 		write_picture(report, to);
@@ -178,8 +186,6 @@ void mt_report_devices(const struct mt_report *report, FILE *to)
 		if (last[i])
 			write_device(last[i], device_line(recording->root, i), to);
 	fputs("</tbody></table>\n", to);
-	if (report->target && *report->target->file.head.cuda)
-		mt_html_textf(to, "CUDA: %s", report->target->file.head.cuda);
 	fputs("</section>\n", to);
 }
 
@@ -312,6 +318,8 @@ void mt_report_cleanups(const struct mt_report *report, FILE *to)
 	if (rows.count) {
 		write_sums(&rows, to);
 		write_table(&rows, to);
+	} else if (report->look && !report->target && !report->facts->asleep) {
+		write_unknown("Of them", report, to);
 	} else {
 		fputs("<p class=\"note\">none</p>\n", to);
 	}

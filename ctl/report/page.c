@@ -62,9 +62,7 @@ static void write_others(const struct mt_diagnosis *diagnosis, FILE *to)
 static void write_source(const struct mt_report *report, FILE *to)
 {
 	const struct mt_facts *facts = report->facts;
-	double seconds = facts->samples_count ? facts->samples[facts->samples_count - 1].at_s -
-							facts->samples[0].at_s
-					      : 0;
+	double seconds = mt_facts_seconds(facts);
 
 	fputs("<p class=\"note\">", to);
 	if (!report->look) {
@@ -74,7 +72,7 @@ static void write_source(const struct mt_report *report, FILE *to)
 			      mt_text_counted(facts->samples_count, "sample", "samples").text,
 			      mt_text_span((uint64_t)(seconds * 1e9)).text);
 	} else {
-		mt_html_textf(to, "Sampled %s in %.0f s%s",
+		mt_html_textf(to, "Sampled %s in %.1f s%s",
 			      mt_text_counted(facts->samples_count, "time", "times").text, seconds,
 			      facts->interrupted ? " (ended early)" : "");
 		mt_html_text(to, mt_diagnose_history(facts).text);
@@ -82,7 +80,11 @@ static void write_source(const struct mt_report *report, FILE *to)
 					 "of the evidence."
 				       : ".",
 		      to);
-		if (facts->silent_count)
+		if (facts->ended)
+			fputs(" Then the process ended: this page has what was known at its last "
+			      "sample.",
+			      to);
+		else if (facts->silent_count)
 			fputs(" It does not reply (stopped, or it hangs): the figures of its heap "
 			      "are old.",
 			      to);
@@ -374,7 +376,7 @@ static void write_subtitle(const struct mt_report *report, FILE *to)
 	if (*host)
 		mt_html_textf(to, " on %s", host);
 	if (report->look) {
-		fputs(", seen ", to);
+		fputs(report->facts->ended ? ", ended before " : ", seen ", to);
 		write_date(to, report->time_ns);
 	} else {
 		fputs(", recorded from ", to);

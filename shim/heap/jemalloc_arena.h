@@ -29,8 +29,8 @@ void mt_jemalloc_arena_fork_child(void);
 /* Reports large blocks that are freed, or shrunk in place by realloc. libc returns such memory to
  * the kernel at once; jemalloc keeps the pages as dirty ones. */
 
-/* bytes: the most that glibc's threshold of mmap comes to */
-#define MT_JEMALLOC_LARGE_LEAST (32u << 20)
+/* bytes: less is not worth a look at the limit */
+#define MT_JEMALLOC_LARGE_LEAST (2u << 20)
 
 /* Before jemalloc begins. Large blocks are of size classes in every version, unless a setting of
  * the user says otherwise. freed: called by the thread that has freed such a block, or whose

@@ -73,6 +73,18 @@ def test_json_has_every_figure_with_its_unit_in_its_name(ctl, fake):
 	assert [name for name in figures if not name.endswith(units)] == []
 
 
+def test_only_a_heavy_cleanup_is_followed_by_a_second_look_at_the_devices(ctl, fake):
+	"""A Python program that uses CUDA waited for it after a purge, too: 1.5 s, whose figure nobody read."""
+	pid = fake(values={**FLAT, "gpu_reserved_bytes": 500 * MB, "gpu_allocated_bytes": 100 * MB}, cuda="libcuda.so.1")
+	began = time.monotonic()
+	purge = json.loads(ctl("diagnose", pid, "--for=0.3", "--json").stdout)
+	between = time.monotonic()
+	heavy = json.loads(ctl("diagnose", pid, "--for=0.3", "--gc", "--json").stdout)
+
+	assert (purge["trim"]["level"], heavy["trim"]["level"]) == ("purge", "heavy")
+	assert time.monotonic() - between > 1.5 and between - began < time.monotonic() - between - 1
+
+
 def test_what_is_no_time_is_refused(ctl, fake):
 	done = ctl("diagnose", fake(values=FLAT), "--for", "5x")
 

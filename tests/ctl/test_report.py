@@ -30,6 +30,14 @@ TRACE = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object",
          "properties": {"traceEvents": {"type": "array", "items": EVENT}, "displayTimeUnit": {"enum": ["ms", "ns"]},
                         "otherData": {"type": "object"}}}
 
+ENDS = """import time
+print('ready', flush=True)
+for number in range(3):
+	samples = [{'x': i, 'y': str(i)} for i in range(300000)]
+	samples = None
+	time.sleep(1.2)
+"""
+
 
 class Page(html.parser.HTMLParser):
 	"""A page: its elements, the text of its sections, and whatever could load or run something."""
@@ -172,15 +180,37 @@ def test_a_process_that_is_asleep_has_the_kernels_figures_and_a_hostile_command_
 
 
 def test_a_process_that_ends_meanwhile_has_a_page_of_what_was_seen(env, spawn, control, tmp_path):
-	"""After waiting for its end, mtctl said that there was no such process, and wrote nothing."""
-	settings = env(MIN_MB=0)
+	"""The page has what the process itself said: its cleanups, its settings, its memory. It called an awake process asleep, and its
+	cleanups none."""
+	settings = env(PROFILE=1)
+	process = spawn([PYTHON, "-c", ENDS], settings)
+	assert process.stdout.readline() == "ready\n"
+
+	page = whole(control(settings, "report", process.pid, "--for", "20s", "-o", "-"))
+
+	returned = [(int(before) - int(after)) / MB for before, after in
+	            re.findall(r"cleanup reason=live_drop .* rss_before_bytes=(\d+) rss_after_bytes=(\d+)", process.communicate()[1])]
+	assert len(returned) > 1
+	count, shown = re.search(r"(\d+) cleanups returned (\S+) MB in all", page.sections["cleanups"]).groups()
+	assert int(count) == len(returned) and float(shown) == pytest.approx(sum(returned), abs=0.1 * len(returned))
+	times, seconds = re.search(r"Sampled (\d+) times in (\S+) s\. Then the process ended", page.sections["verdict"]).groups()
+	assert f"samples{times} in {seconds} s" in page.sections["verdict"] and "asked for nothing" not in page.sections["verdict"]
+	assert "the process ended during the diagnosis" in page.sections["verdict"] and "ended before" in page.sections["head"]
+	assert re.search(r"Memory at the end: RSS \S+ MB\s+live", page.sections["memory"]) and "asleep" not in page.sections["memory"]
+	assert re.search(r"MT_PROFILE\s*on\s*environment", page.sections["settings"])
+	assert re.search(r"libmtshim\.so \d", page.sections["environment"]) and "environment is not known" in page.sections["environment"]
+
+
+def test_a_process_that_ends_asleep_has_no_cleanups_and_one_with_a_refused_file_may_have_had_some(env, spawn, control, fake, ctl):
+	settings = env(MIN_MB=4096)
 	process = spawn([PYTHON, "-c", "import time; print('ready', flush=True); time.sleep(3)"], settings)
 	assert process.stdout.readline() == "ready\n"
 
-	got = control(settings, "report", process.pid, "--for", "20s", "-o", tmp_path / "page.html")
+	asleep = whole(control(settings, "report", process.pid, "--for", "20s", "-o", "-"))
+	refused = Page(ctl("report", fake(version=1), "--for", "0.3", "-o", "-").stdout)
 
-	assert got.returncode == 0, got.stderr
-	assert "the process ended during the diagnosis" in (tmp_path / "page.html").read_text()
+	assert "nothing is known: asleep" in asleep.sections["memory"] and "none" in asleep.sections["cleanups"]
+	assert "nothing is known: " in refused.sections["cleanups"] and "none" not in refused.sections["cleanups"]
 
 
 def test_wrong_words_are_a_wrong_use(ctl, tmp_path):

@@ -23,8 +23,8 @@ def test_trim_says_before_it_collects_what_that_takes(ctl, mtctl, spawn, plain):
 
 	first, second, purge = (ctl("trim", *words, process.pid) for words in ([], ["--dry-run"], ["--purge"]))
 
-	assert re.search(r"none has run yet, about \d\S* ms is expected; --purge leaves it out", first.stderr), first
-	assert re.search(r"the last collection took \d\S* m?s, about \d\S* m?s is expected", second.stderr), second
+	assert re.search(r"main thread stands while its gc collects: none has run yet, about \d\S* ms is expected; --purge leaves it out", first.stderr), first
+	assert re.search(r"main thread would stand while its gc collects: the last collection took \d\S* m?s, about \d\S* m?s is expected", second.stderr), second
 	assert purge.stderr == "" and "purge cleanup" in purge.stdout and " gc " not in purge.stdout
 
 

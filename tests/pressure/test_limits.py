@@ -148,6 +148,16 @@ def test_a_block_that_is_hardly_touched_stays_so_when_it_grows(run, env, limited
 	assert int(got.stdout) < 32
 
 
+def test_an_array_that_doubles_lives_where_it_lives_without_the_shim(run, env, bare, limited, compile_c):
+	"""What std::vector had outgrown stayed until the next block: 31 MB took 47, bare 33."""
+	program = [compile_c("pressure_doubling.c"), 30]
+	assert run(program, bare, preexec_fn=limited(36).enter).returncode == 0
+
+	got = run(program, env(), preexec_fn=limited(36).enter)
+
+	assert got.returncode == 0, got.stderr
+
+
 def test_a_block_that_is_hardly_touched_stays_so_where_the_kernel_refuses_to_move_it(run, env, limited, compile_c):
 	"""libc's realloc copies it there, and is killed."""
 	got = run([compile_c("pressure_sparse.c"), "refused"], env(ALLOCATOR="jemalloc"), preexec_fn=limited(256).enter)

@@ -134,10 +134,7 @@ static int plot_run(int argc, char **argv)
 						   : plot_process(wanted.source, &options);
 }
 
-/* ---- report ---- */
-
-/* `mtctl report`: a process or a recording as one page for a ticket. It is here since the page has
- * the picture of `mtctl plot`. */
+/* ---- `mtctl report`: a process or a recording as one page, with the picture of plot ---- */
 
 #define SECONDS_PLAIN 60.0
 #define SECONDS_MIN   0.1
@@ -199,7 +196,8 @@ static enum mt_exit write_page(struct mt_report *report, const struct wanted *wa
 {
 	bool is_live = report->look != NULL;
 	char *wide = draw(report->recording, is_live, 1100, 420),
-	     *narrow = draw(report->recording, is_live, 420, 420), path[128];
+	     *narrow = draw(report->recording, is_live, 420, 420), name[128];
+	const char *path = wanted->path ? wanted->path : name;
 	struct mt_error_reason why;
 	enum mt_err error;
 	FILE *file;
@@ -208,16 +206,13 @@ static enum mt_exit write_page(struct mt_report *report, const struct wanted *wa
 	report->narrow = narrow;
 	report->time_ns = mt_clock_realtime_ns();
 	if (is_live)
-		snprintf(path, sizeof(path), "report-%d.html", (int)report->look->process.pid);
+		snprintf(name, sizeof(name), "report-%d.html", (int)report->look->process.pid);
 	else
-		snprintf(path, sizeof(path), "%s.html", report->recording->name);
-	if (wanted->path)
-		error = mt_outfile_stream(wanted->path, 0600, &file, &why);
-	else
-		error = mt_outfile_stream(path, 0600, &file, &why);
+		snprintf(name, sizeof(name), "%s.html", report->recording->name);
+	error = mt_outfile_stream(path, 0600, &file, &why);
 	if (!error) {
 		mt_report_write(report, file);
-		error = mt_outfile_finish(file, wanted->path ? wanted->path : path, &why);
+		error = mt_outfile_finish(file, path, &why);
 	}
 	free(wide);
 	free(narrow);
@@ -277,7 +272,7 @@ static enum mt_exit report_file(const struct wanted *wanted)
 
 /* ---- a process ---- */
 
-/* A process without a file of its own has no ring: its memory during the look. */
+/* A process that is asleep has no ring: its memory during the diagnosis. */
 static void record_facts(const struct mt_facts *facts, struct mt_recording *out)
 {
 	uint64_t now_ns = mt_clock_realtime_ns();
@@ -336,35 +331,44 @@ static void diagnose(const struct wanted *wanted, struct reading *reading, struc
 	mt_command_set_end_signals(SIG_DFL);
 }
 
-/* After the diagnosis: its cleanup is a part of the report. */
-static enum mt_exit read_process(struct reading *reading, struct mt_report *report)
+/* Before the diagnosis: the process may end meanwhile. */
+static enum mt_exit look_first(struct reading *reading, struct mt_report *report)
 {
 	struct mt_error_reason why;
 	enum mt_err error = mt_look_read(reading->facts.process.pid, &reading->look, &why);
 
-	/* the page has what was seen until it ended */
-	if (error && reading->facts.ended && reading->facts.samples_count) {
-		record_facts(&reading->facts, &reading->recording);
-		return MT_EXIT_OK;
-	}
 	if (error)
 		return mt_error_fail(error == MT_ERR_FOREIGN ? MT_EXIT_NOT_PERMITTED
 							     : mt_error_exit(error),
 				     &why);
 	report->look = &reading->look;
 	mt_runtime_read(reading->facts.process.pid, &report->runtime);
-	reading->target.process = reading->facts.process;
-	if (reading->facts.awake) {
-		mt_control_file_refresh(&reading->target.process);
-		error = mt_target_read(&reading->target.process, &reading->target.file, &why);
-	}
-	if (reading->facts.awake && !error) {
-		report->target = &reading->target;
-		mt_recording_of_process(&reading->target, &reading->recording);
-	} else {
-		record_facts(&reading->facts, &reading->recording);
-	}
 	return MT_EXIT_OK;
+}
+
+/* After the diagnosis, whose cleanup is a part of the report. Of a process that has ended, the
+ * first look and the last published values stay. */
+static void look_again(struct reading *reading, struct mt_report *report)
+{
+	struct mt_facts *facts = &reading->facts;
+	struct mt_error_reason why;
+	struct mt_look now;
+
+	facts->ended |= !mt_process_is_alive(&facts->process);
+	if (!facts->ended && mt_look_read(facts->process.pid, &now, &why) == MT_ERR_OK)
+		reading->look = now;
+	if (!facts->awake) {
+		record_facts(facts, &reading->recording);
+		return;
+	}
+	reading->target.process = facts->process;
+	reading->target.file = facts->last;
+	if (!facts->ended) {
+		mt_control_file_refresh(&facts->process);
+		(void)mt_target_read(&facts->process, &reading->target.file, &why);
+	}
+	report->target = &reading->target;
+	mt_recording_of_process(&reading->target, &reading->recording);
 }
 
 static enum mt_exit report_process(const struct wanted *wanted)
@@ -375,12 +379,13 @@ static enum mt_exit report_process(const struct wanted *wanted)
 				   .diagnosis = &reading->diagnosis};
 	enum mt_exit code = mt_target_find(wanted->source, &reading->facts.process);
 
+	if (code == MT_EXIT_OK)
+		code = look_first(reading, &report);
 	if (code == MT_EXIT_OK) {
 		diagnose(wanted, reading, &report);
-		code = read_process(reading, &report);
-	}
-	if (code == MT_EXIT_OK)
+		look_again(reading, &report);
 		code = write_page(&report, wanted);
+	}
 	if (report.sites)
 		mt_sites_free(&reading->sites);
 	if (report.lines)
