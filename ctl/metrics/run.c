@@ -206,10 +206,15 @@ size_t mt_run_columns(const struct mt_run *runs, size_t count, enum mt_run_colum
 	return columns_count;
 }
 
+/* Short times have more decimals: the printed times give the printed difference in %. */
 static void write_time(double seconds, char *out, size_t out_bytes)
 {
 	if (isnan(seconds))
 		snprintf(out, out_bytes, "-");
+	else if (seconds < 1)
+		snprintf(out, out_bytes, "%.3f s", seconds);
+	else if (seconds < 10)
+		snprintf(out, out_bytes, "%.2f s", seconds);
 	else if (seconds < 120)
 		snprintf(out, out_bytes, "%.1f s", seconds);
 	else if (seconds < 7200)

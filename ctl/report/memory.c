@@ -248,7 +248,9 @@ static void write_sums(const struct rows *rows, FILE *to)
 		wait_ns += rows->list[i]->gc_wait_ns;
 	}
 	fputs("<p>", to);
-	mt_html_textf(to, "%s returned %s in all and cost %s, the longest %s.",
+	mt_html_textf(to,
+		      "%s returned %s in all and cost %s without the page faults after them, the "
+		      "longest %s.",
 		      mt_text_counted(rows->count, "cleanup", "cleanups").text,
 		      mt_text_bytes(freed).text, mt_text_ns(cost).text, mt_text_ns(longest).text);
 	if (wait_ns)
