@@ -56,6 +56,13 @@ enum mt_exit mt_target_choose(const char *word, bool is_tree, pid_t *out);
 enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 			    const struct mt_error_reason *why);
 
+/* Returns whether a process that is asleep holds less anonymous memory than its MT_MIN_MB. If not,
+ * it was forked with its memory, or has it from elsewhere than malloc. */
+bool mt_target_is_small(const struct mt_process *process);
+
+/* Returns why a process without files is asleep. Reads its status and its environment. */
+const char *mt_target_why_asleep(const struct mt_process *process);
+
 /* Finds the process of a word, with the shim or without. */
 enum mt_exit mt_target_find_any(const char *word, bool is_tree, struct mt_process *out);
 

@@ -201,8 +201,9 @@ static int finish_one(const struct trim *trim, const struct mt_process *process,
 	if (error_text)
 		mt_process_say(process, error_text);
 	else if (reply->error && !trim->json)
-		printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid,
-		       process->comm);
+		printf("process %d (%s): asleep: %s\n", (int)process->pid, process->comm,
+		       mt_target_is_small(process) ? "nothing to trim"
+						   : mt_target_why_asleep(process));
 	else if (!reply->error && !trim->json)
 		print_cleanup(process, &reply->cleanup);
 	if (mt_trim_reply_exit(reply) == MT_EXIT_OK && trim->check && !mt_trim_reply_freed(reply))

@@ -141,7 +141,7 @@ static void show_sleep(const struct mt_facts *facts, struct mt_finding *finding)
 {
 	if (facts->asleep)
 		mt_finding_show(finding, "the shim", "asleep", 1,
-				"asleep: malloc has allocated little (MT_MIN_MB)");
+				"asleep: malloc has allocated little");
 }
 
 /* Returns anonymous bytes of a process whose shim is asleep that malloc cannot have allocated. */
@@ -151,7 +151,7 @@ static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 	uint64_t most_mb = MT_DIAGNOSE_ASLEEP_MB,
 		 anon = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, anon_bytes));
 
-	if (!facts->asleep || !facts->samples_count)
+	if (!facts->asleep || !facts->samples_count || facts->is_fork)
 		return 0;
 	if (min_mb && (!mt_text_parse_u64(min_mb, &most_mb) || most_mb > UINT64_MAX / MT_MIB))
 		return 0;

@@ -146,7 +146,7 @@ static const struct source fixed[] = {
 	 .write_page = write_build},
 	{.metric = {.name = "mtshim_processes",
 		    .labels = "state",
-		    .help = "shimmed processes: awake; asleep, since they are small; refused, "
+		    .help = "shimmed processes: awake; asleep, without files; refused, "
 			    "since their stats file is invalid or their MT_DIR can hold none; "
 			    "unresponsive, since their mappings cannot be read in time: these may "
 			    "be without the shim"},
