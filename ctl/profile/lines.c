@@ -662,9 +662,11 @@ void mt_lines_print_table(const struct mt_lines *lines, const struct mt_lines_vi
 	print_summary(lines, view);
 	for (size_t i = 0; i < count; i++) {
 		const struct mt_line *line = &lines->list[i];
+		uint64_t grown = (uint64_t)line->growth_count;
 
 		mt_table_add(table, mt_text_signed_bytes(line->growth_bytes).text);
-		mt_table_addf(table, "%" PRId64, line->growth_count);
+		mt_table_addf(table, "%s%s", line->growth_count < 0 ? "-" : "",
+			      mt_text_count(line->growth_count < 0 ? 0 - grown : grown).text);
 		mt_table_add(table, mt_text_signed_bytes((int64_t)line->bytes).text);
 		mt_table_add(table, mt_text_count(line->count).text);
 		mt_table_add(table, line->is_steady ? "yes" : "-");

@@ -342,9 +342,8 @@ static void add_site(struct mt_table *table, const struct mt_site *site,
 	snprintf(text, sizeof(text), "%.1f%%", share(site->live_bytes, sites->live_bytes));
 	mt_table_add(table, text);
 	mt_table_add(table, mt_text_count(site->live_count).text);
-	snprintf(text, sizeof(text), "%" PRIu64 "%s", site->sampled_count,
-		 site->sampled_count < FEW_SAMPLES ? "?" : "");
-	mt_table_add(table, text);
+	mt_table_addf(table, "%s%s", mt_text_count(site->sampled_count).text,
+		      site->sampled_count < FEW_SAMPLES ? "?" : "");
 	if (view->over_ms) {
 		snprintf(text, sizeof(text), "%.2f MB/s",
 			 (double)site->live_bytes / 1048576.0 / ((double)view->over_ms / 1000));

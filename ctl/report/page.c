@@ -104,11 +104,13 @@ static void report_verdict(const struct mt_report *report, FILE *to)
 	if (!first->is_headline)
 		fprintf(to, "<b>%s</b>: ", mt_diagnose_word(first->verdict));
 	mt_html_text(to, first->text);
-	fprintf(to,
-		"</h2>\n<p>Confidence: %s (%.0f %%) <span class=\"sure\"><i style=\"width:"
-		"%.0f%%\"></i></span></p>\n",
-		mt_diagnose_confidence_word(first->confidence), first->confidence * 100,
-		first->confidence * 100);
+	fputs("</h2>\n", to);
+	if (first->verdict != MT_VERDICT_UNKNOWN)
+		fprintf(to,
+			"<p>Confidence: %s (%.0f %%) <span class=\"sure\"><i style=\"width:"
+			"%.0f%%\"></i></span></p>\n",
+			mt_diagnose_confidence_word(first->confidence), first->confidence * 100,
+			first->confidence * 100);
 	write_evidence(first, to);
 	write_advice(first, to);
 	write_others(report->diagnosis, to);
