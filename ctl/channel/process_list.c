@@ -327,15 +327,6 @@ void mt_process_list_free(struct mt_process_list *processes)
 
 /* ---- process list json ---- */
 
-json_t *mt_process_json(const struct mt_process *process)
-{
-	json_t *object = json_object();
-
-	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
-	mt_json_set_text(object, "comm", process->comm);
-	return object;
-}
-
 static void set_sums(json_t *object, const char *name, const struct mt_process_tree_sums *sums)
 {
 	json_t *member = json_object();

@@ -80,9 +80,6 @@ const struct mt_process_list_entry *mt_process_list_find(const struct mt_process
 /* Returns "asleep", "awake", "refused" or "unresponsive". */
 const char *mt_process_state_word(enum mt_process_state state);
 
-/* Returns an object that names a process: `pid`, `comm`. The caller owns it. */
-json_t *mt_process_json(const struct mt_process *process);
-
 /* Prints the answer of a command that takes several processes: one object with the array
  * `processes`, which it takes over. */
 void mt_process_print_json(json_t *processes);

@@ -138,8 +138,7 @@ static void add_pid(struct pids *pids, pid_t pid)
 	for (size_t i = 0; i < pids->count; i++)
 		if (pids->list[i] == pid)
 			return;
-	pids->list =
-		mt_error_check_memory(realloc(pids->list, (pids->count + 1) * sizeof(*pids->list)));
+	pids->list = mt_error_make_room(pids->list, pids->count, sizeof(*pids->list));
 	pids->list[pids->count++] = pid;
 }
 

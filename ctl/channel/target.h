@@ -108,6 +108,9 @@ size_t mt_process_find_named(const char *name, struct mt_process **out,
  * /api/processes/PID of `mtctl serve`. The keys are a public contract: docs/json.md. The caller
  * owns each object. Pure, except mt_stats_json_print_oom. */
 
+/* Returns an object that names a process: `pid`, `comm`. */
+json_t *mt_process_json(const struct mt_process *process);
+
 /* Returns an object with every field by its name, then devices, out-of-memory reports, cleanups,
  * samples and settings. */
 json_t *mt_stats_json(const struct mt_target *target);

@@ -571,10 +571,9 @@ static void set_budget(json_t *root, const struct mt_budget *budget)
 		mt_json_set(root, name,
 			    part->known ? mt_json_u64(mt_text_round_u64(round(part->bytes)))
 					: json_null());
-		formula = json_object();
+		formula = mt_json_append_object(formulas);
 		mt_json_set_text(formula, "name", mt_budget_name((enum mt_budget_kind)i));
 		mt_json_set_text(formula, "formula", part->formula);
-		mt_json_append(formulas, formula);
 	}
 	mt_json_set_u64(root, "total_bytes", mt_text_round_u64(round(budget->total_bytes)));
 	mt_json_set_u64(root, "with_overhead_bytes",
@@ -627,14 +626,13 @@ static json_t *table_json(void)
 
 	for (size_t i = 0; i < ROWS_COUNT; i++)
 		for (size_t j = 0; j < COLUMNS_COUNT; j++) {
-			json_t *row = json_object();
+			json_t *row = mt_json_append_object(rows);
 
 			mt_json_set_u64(row, "model_bytes", mt_text_round_u64(table_mb[i] * MIB));
 			mt_json_set_u64(row, "vram_bytes", mt_text_round_u64(table_gb[j] * GIB));
 			mt_json_set_u64(row, "clients_count",
 					(uint64_t)clients_of(table_gb[j] * GIB,
 							     COPIES * table_mb[i] * MIB));
-			mt_json_append(rows, row);
 		}
 	return rows;
 }

@@ -22,10 +22,8 @@
 static void add_json(json_t *array, const struct mt_process *process,
 		     const struct mt_stats_snapshot *now)
 {
-	json_t *object = json_object();
+	json_t *object = mt_process_json(process);
 
-	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
-	mt_json_set_text(object, "comm", process->comm);
 	if (now) {
 		mt_json_set_u64(object, "rss_bytes", now->rss_bytes);
 		mt_json_set_u64(object, "heap_live_bytes", now->heap_live_bytes);

@@ -342,7 +342,7 @@ struct mt_diagnosis {
 #undef X
 	struct mt_trend tree; /* of the PSS of all processes; only in that of the root */
 	enum mt_role role;    /* of a checklist */
-	size_t count, room;
+	size_t count;
 	/* after mt_diagnose_decide: the verdict, other causes, and what else one look shows */
 	struct mt_finding *list;
 };

@@ -215,7 +215,7 @@ static int compare_pids(const void *a, const void *b)
 size_t mt_process_scan(struct mt_process **out)
 {
 	struct mt_process *list = NULL;
-	size_t count = 0, room = 0;
+	size_t count = 0;
 	DIR *directory = opendir("/proc");
 	const struct dirent *entry;
 	pid_t pid;
@@ -223,10 +223,7 @@ size_t mt_process_scan(struct mt_process **out)
 	while (directory && (entry = readdir(directory))) {
 		if (mt_process_parse_pid(entry->d_name, &pid) != MT_ERR_OK)
 			continue;
-		if (count == room) {
-			room = room ? room * 2 : 64;
-			list = mt_error_check_memory(realloc(list, room * sizeof(*list)));
-		}
+		list = mt_error_make_room(list, count, sizeof(*list));
 		count += scan(pid, &list[count]);
 	}
 	if (directory)

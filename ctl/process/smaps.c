@@ -136,7 +136,6 @@ static uint64_t pss_of(const struct mt_smaps *smaps, enum mt_smaps_kind kind)
 static void parse(char *text, struct mt_smaps *out)
 {
 	struct mt_smaps_mapping *now = NULL, fresh;
-	size_t room = 0;
 	char *line;
 
 	memset(out, 0, sizeof(*out));
@@ -149,11 +148,7 @@ static void parse(char *text, struct mt_smaps *out)
 		now = NULL; /* sizes after a line that is not valid are ignored */
 		if (!parse_header(line, &fresh))
 			continue;
-		if (out->count == room) {
-			room = room ? room * 2 : 256;
-			out->list = mt_error_check_memory(
-				realloc(out->list, room * sizeof(*out->list)));
-		}
+		out->list = mt_error_make_room(out->list, out->count, sizeof(*out->list));
 		now = &out->list[out->count++];
 		*now = fresh;
 		if (strcmp(now->name, "[vdso]") == 0)
