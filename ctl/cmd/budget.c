@@ -213,8 +213,7 @@ static void note_shape(struct mt_budget *budget)
 	if (are_apart(shape, options->params)) {
 		note(budget,
 		     "%.6g layers of d %.6g have about %.3g parameters (12 L d^2), not %.3g: which "
-		     "of them is "
-		     "wrong?",
+		     "of them is wrong?",
 		     options->layers, options->d_model, shape, options->params);
 		if (is_split(options) && options->gpus > 1 &&
 		    !are_apart(shape * options->gpus, options->params))
@@ -552,8 +551,7 @@ static void print_budget(const struct mt_budget *budget)
 		strcat(where, ", and what is not known");
 	print_line("total", budget->total_bytes, true, where);
 	print_line("with 15 %", budget->with_overhead_bytes, true,
-		   "for the context, workspaces of libraries, and what "
-		   "fragments");
+		   "for the context, workspaces of libraries, and what fragments");
 	for (size_t i = 0; i < budget->notes_count; i++)
 		printf("note: %s\n", budget->notes[i]);
 }

@@ -382,23 +382,13 @@ void mt_openmetrics_each(const struct mt_process_list *processes, struct mt_expo
 	free(sample.list);
 }
 
-static char *render(const struct mt_process_list *processes, enum mt_exposition_format format,
-		    size_t *out_bytes)
+char *mt_openmetrics_render(const struct mt_process_list *processes,
+			    enum mt_exposition_format format, size_t *out_bytes)
 {
 	struct mt_exposition page = {.format = format};
 
 	mt_openmetrics_each(processes, &page);
 	return mt_exposition_end(&page, out_bytes);
-}
-
-char *mt_openmetrics_render(const struct mt_process_list *processes, size_t *out_bytes)
-{
-	return render(processes, MT_EXPOSITION_OPENMETRICS, out_bytes);
-}
-
-char *mt_openmetrics_render_old(const struct mt_process_list *processes, size_t *out_bytes)
-{
-	return render(processes, MT_EXPOSITION_TEXT, out_bytes);
 }
 
 /* ---- exposition ---- */

@@ -115,6 +115,18 @@ static void sort_all(struct mt_recording *recording)
 	sort(recording->marks, recording->marks_count, sizeof(*recording->marks), marks_by_time);
 }
 
+struct mt_memory_parts mt_recording_parts(const uint64_t *bytes)
+{
+	uint64_t rss = bytes[MT_RECORDING_RSS], anon = bytes[MT_RECORDING_ANON],
+		 live = bytes[MT_RECORDING_LIVE], dirty = bytes[MT_RECORDING_DIRTY];
+
+	if (live == MT_RECORDING_UNKNOWN)
+		return mt_memory_parts_unknown(rss);
+	return mt_memory_parts_of(
+		&(struct mt_memory_figures){rss, anon == MT_RECORDING_UNKNOWN ? rss : anon, live,
+					    dirty == MT_RECORDING_UNKNOWN ? 0 : dirty});
+}
+
 uint64_t mt_recording_begin_ns(const struct mt_recording *recording)
 {
 	return recording->samples_count ? recording->samples[0].time_ns : 0;

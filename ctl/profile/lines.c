@@ -729,8 +729,3 @@ json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *
 	mt_json_set(object, "lines", list);
 	return object;
 }
-
-void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_view *view)
-{
-	mt_json_print(mt_lines_json(lines, view), true);
-}

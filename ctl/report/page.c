@@ -322,8 +322,7 @@ static const char style[] =
 	"td,th{padding-right:8px}table{font-size:12.5px}section{overflow-x:auto}}\n"
 	"@media print{body{max-width:none;padding:0;font-size:11px}table{font-size:10.5px}"
 	"h1{font-size:16px}h2,.verdict h2{font-size:13.5px}h3{font-size:11.5px}.note,footer,header "
-	"p,code,.code,pre{font-size:10px}section{margin-top:16px}"
-	"@page{margin:14mm}}\n";
+	"p,code,.code,pre{font-size:10px}section{margin-top:16px}@page{margin:14mm}}\n";
 
 const char *mt_report_member(const json_t *from, const char *name)
 {
