@@ -300,19 +300,11 @@ void mt_process_list_refresh(struct mt_process_list *processes, uint64_t for_ms)
 	sum_up(processes);
 }
 
-static int compare_pid(const void *pid, const void *entry)
-{
-	pid_t wanted = *(const pid_t *)pid,
-	      own = ((const struct mt_process_list_entry *)entry)->process.pid;
-
-	return (wanted > own) - (wanted < own);
-}
-
 const struct mt_process_list_entry *mt_process_list_find(const struct mt_process_list *processes,
 							 pid_t pid)
 {
 	return bsearch(&pid, processes->list, processes->count, sizeof(*processes->list),
-		       compare_pid);
+		       mt_process_compare_pids);
 }
 
 void mt_process_list_free(struct mt_process_list *processes)

@@ -27,7 +27,7 @@ enum mt_process_state {
 };
 
 struct mt_process_list_entry {
-	struct mt_process process;
+	struct mt_process process; /* first, for mt_process_compare_pids */
 	/* index of the nearest shimmed ancestor, MT_ANCESTRY_NONE for a root */
 	size_t parent;
 	size_t depth; /* 0 for a root */

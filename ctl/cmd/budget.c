@@ -39,7 +39,7 @@ const struct mt_optimizer *mt_optimizer_find(const char *name)
 	return NULL;
 }
 
-const char *mt_budget_name(enum mt_budget_kind kind)
+static const char *budget_name(enum mt_budget_kind kind)
 {
 	static const char *const names[MT_BUDGET_KINDS] = {"weights", "gradients", "optimizer",
 							   "activations", "kv_cache"};
@@ -541,10 +541,9 @@ static void print_budget(const struct mt_budget *budget)
 	char where[96] = "on one GPU";
 
 	for (size_t i = 0; i < MT_BUDGET_KINDS; i++)
-		print_line(i == MT_BUDGET_KV_CACHE ? "KV cache"
-						   : mt_budget_name((enum mt_budget_kind)i),
-			   budget->parts[i].bytes, budget->parts[i].known,
-			   budget->parts[i].formula);
+		print_line(
+			i == MT_BUDGET_KV_CACHE ? "KV cache" : budget_name((enum mt_budget_kind)i),
+			budget->parts[i].bytes, budget->parts[i].known, budget->parts[i].formula);
 	if (options->gpus > 1)
 		snprintf(where, sizeof(where), "on each of %.0f GPUs", options->gpus);
 	if (!budget->complete)
@@ -565,12 +564,12 @@ static void set_budget(json_t *root, const struct mt_budget *budget)
 	for (size_t i = 0; i < MT_BUDGET_KINDS; i++) {
 		const struct mt_budget_part *part = &budget->parts[i];
 
-		snprintf(name, sizeof(name), "%s_bytes", mt_budget_name((enum mt_budget_kind)i));
+		snprintf(name, sizeof(name), "%s_bytes", budget_name((enum mt_budget_kind)i));
 		mt_json_set(root, name,
 			    part->known ? mt_json_u64(mt_text_round_u64(round(part->bytes)))
 					: json_null());
 		formula = mt_json_append_object(formulas);
-		mt_json_set_text(formula, "name", mt_budget_name((enum mt_budget_kind)i));
+		mt_json_set_text(formula, "name", budget_name((enum mt_budget_kind)i));
 		mt_json_set_text(formula, "formula", part->formula);
 	}
 	mt_json_set_u64(root, "total_bytes", mt_text_round_u64(round(budget->total_bytes)));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ctl/diagnose/diagnose.h"
+#include "ctl/metrics/series.h"
 #include "core/config.h"
 #include "sys/saturating.h"
 
@@ -334,13 +335,6 @@ static uint64_t freed_bytes(const struct mt_stats_cleanup *record)
 	return live > anon ? live : anon;
 }
 
-static int compare_gaps(const void *a, const void *b)
-{
-	const double *left = a, *right = b;
-
-	return (*left > *right) - (*left < *right);
-}
-
 /* Counts the cleanups for a drop of live bytes. *out_gap_s: the median time between two. */
 static size_t count_live_drops(const struct mt_stats_file *file, double *out_gap_s)
 {
@@ -360,7 +354,7 @@ static size_t count_live_drops(const struct mt_stats_file *file, double *out_gap
 	}
 	if (!count)
 		return before_ns != 0;
-	qsort(gaps, count, sizeof(gaps[0]), compare_gaps);
+	qsort(gaps, count, sizeof(gaps[0]), mt_series_compare);
 	*out_gap_s = gaps[count / 2];
 	return count + 1;
 }

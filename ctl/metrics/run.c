@@ -48,13 +48,6 @@ static size_t find_tear_down(const struct mt_series *rss)
 	return at;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double end_of_work(const struct mt_recording *recording, const struct mt_series *rss)
 {
 	double looks[REST_MOST];
@@ -72,7 +65,7 @@ static double end_of_work(const struct mt_recording *recording, const struct mt_
 		if (!isnan(look->y))
 			looks[count++] = look->y;
 	}
-	qsort(looks, count, sizeof(*looks), compare);
+	qsort(looks, count, sizeof(*looks), mt_series_compare);
 	return count ? looks[(count - 1) / 2] : mt_series_sum_up(rss).end;
 }
 

@@ -263,6 +263,13 @@ struct mt_series mt_series_copy(const struct mt_series *series)
 	return copy;
 }
 
+int mt_series_compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
 void mt_series_free(struct mt_series *series)
 {
 	free(series->list);

@@ -205,11 +205,11 @@ static bool scan(pid_t pid, struct mt_process *out)
 	return true;
 }
 
-static int compare_pids(const void *a, const void *b)
+int mt_process_compare_pids(const void *a, const void *b)
 {
-	const struct mt_process *left = a, *right = b;
+	pid_t left = *(const pid_t *)a, right = *(const pid_t *)b;
 
-	return (left->pid > right->pid) - (left->pid < right->pid);
+	return (left > right) - (left < right);
 }
 
 size_t mt_process_scan(struct mt_process **out)
@@ -229,7 +229,7 @@ size_t mt_process_scan(struct mt_process **out)
 	if (directory)
 		closedir(directory);
 	if (count)
-		qsort(list, count, sizeof(*list), compare_pids);
+		qsort(list, count, sizeof(*list), mt_process_compare_pids);
 	*out = list;
 	return count;
 }
@@ -251,17 +251,10 @@ bool mt_process_runs(pid_t pid, uint64_t stack_start)
 
 /* ---- ancestry ---- */
 
-static int compare_pid(const void *pid, const void *process)
-{
-	pid_t wanted = *(const pid_t *)pid, own = ((const struct mt_process *)process)->pid;
-
-	return (wanted > own) - (wanted < own);
-}
-
 size_t mt_ancestry_find(const struct mt_process *list, size_t count, pid_t pid)
 {
 	const struct mt_process *found =
-		count ? bsearch(&pid, list, count, sizeof(*list), compare_pid) : NULL;
+		count ? bsearch(&pid, list, count, sizeof(*list), mt_process_compare_pids) : NULL;
 
 	return found ? (size_t)(found - list) : MT_ANCESTRY_NONE;
 }

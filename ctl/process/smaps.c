@@ -133,7 +133,7 @@ static uint64_t pss_of(const struct mt_smaps *smaps, enum mt_smaps_kind kind)
 	return sum.pss_bytes;
 }
 
-static void parse(char *text, struct mt_smaps *out)
+void mt_smaps_parse(char *text, struct mt_smaps *out)
 {
 	struct mt_smaps_mapping *now = NULL, fresh;
 	char *line;
@@ -162,14 +162,6 @@ static void parse(char *text, struct mt_smaps *out)
 	out->total.pss_by_kind = true;
 }
 
-void mt_smaps_parse(const char *text, struct mt_smaps *out)
-{
-	char *copy = mt_error_check_memory(strdup(text));
-
-	parse(copy, out);
-	free(copy);
-}
-
 bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out)
 {
 	char *copy = mt_error_check_memory(strdup(text)), *rest = copy, *line;
@@ -192,12 +184,10 @@ static enum mt_err read_text(const struct mt_process *process, const char *file,
 {
 	char *text = mt_process_smaps(process->pid, file);
 
-	if (!text && (errno == EACCES || errno == EPERM))
-		return mt_error_because(why, MT_ERR_FOREIGN, "/proc/%d/%s: %s", (int)process->pid,
-					file, strerror(errno));
-	if (!text && (errno == EFBIG || errno == ETIMEDOUT))
-		return mt_error_because(why, MT_ERR_SYSTEM, "/proc/%d/%s: %s", (int)process->pid,
-					file, strerror(errno));
+	if (!text && (errno == EACCES || errno == EPERM || errno == EFBIG || errno == ETIMEDOUT))
+		return mt_error_because(
+			why, errno == EACCES || errno == EPERM ? MT_ERR_FOREIGN : MT_ERR_SYSTEM,
+			"/proc/%d/%s: %s", (int)process->pid, file, strerror(errno));
 	if (!text || !*text || !mt_process_is_alive(process)) {
 		free(text);
 		return mt_error_because(why, MT_ERR_UNKNOWN,
@@ -216,7 +206,7 @@ enum mt_err mt_smaps_read(const struct mt_process *process, struct mt_smaps *out
 
 	if (error)
 		return error;
-	parse(text, out);
+	mt_smaps_parse(text, out);
 	free(text);
 	return MT_ERR_OK;
 }
@@ -240,7 +230,7 @@ enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smap
 	error = read_text(process, "smaps", &text, why); /* before Linux 4.14 there is no rollup */
 	if (error)
 		return error;
-	parse(text, &smaps);
+	mt_smaps_parse(text, &smaps);
 	free(text);
 	*out = smaps.total;
 	mt_smaps_free(&smaps);
