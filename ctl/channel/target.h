@@ -142,9 +142,10 @@ void mt_process_limit_given(const struct mt_process *process, const struct mt_st
 			    char *out, size_t out_bytes);
 
 /* mt_limit_find_in for that directory, also through the root directory of a process in another
- * mount namespace. Returns MT_ERR_INVALID if it is no memory cgroup. */
+ * mount namespace. limit_mb: its MT_LIMIT_MB; 0: none. Returns MT_ERR_INVALID if it is no memory
+ * cgroup. */
 enum mt_err mt_limit_find_given(const struct mt_process *process, const char *directory,
-				struct mt_limit *out);
+				uint64_t limit_mb, struct mt_limit *out);
 
 /* Writes a directory of a cgroup to *out: that of this limit (NULL: none), else that of MT_CGROUP,
  * else that of the process. Returns false if there is none. */

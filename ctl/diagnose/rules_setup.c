@@ -324,7 +324,7 @@ void mt_rule_given_cgroup(const struct mt_facts *facts, struct mt_diagnosis *out
 	mt_process_limit_given(&facts->process, &facts->last, directory, sizeof(directory));
 	if (!*directory)
 		return;
-	error = mt_limit_find_given(&facts->process, directory, &limit);
+	error = mt_limit_find_given(&facts->process, directory, 0, &limit);
 	mt_text_clean(directory, sizeof(directory));
 	if (error)
 		add_no_cgroup(out, directory);
