@@ -230,10 +230,9 @@ void mt_rule_settings(const struct mt_facts *facts, struct mt_diagnosis *out)
 void mt_rule_locked(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	if (facts->locked_bytes >= MT_MIB)
-		mt_finding_note(
-			out, MT_WARN, "locked",
-			"mlock(2) keeps freed pages resident: a purge cannot give them back",
-			"%s are locked", mt_text_bytes(facts->locked_bytes).text);
+		mt_finding_note(out, MT_WARN, "locked",
+				"mlock(2) keeps freed pages resident: a purge cannot return them",
+				"%s are locked", mt_text_bytes(facts->locked_bytes).text);
 }
 
 void mt_rule_swap(const struct mt_facts *facts, struct mt_diagnosis *out)
