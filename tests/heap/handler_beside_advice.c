@@ -64,6 +64,7 @@ int main(int count, char **words)
 	for (unsigned long at = 0; time(NULL) < end || forks < 5; at++)
 		if (set_flag(words[1], first + at * 7919 % 16000 * PAGE) != 0)
 			return 77;
+	setitimer(ITIMER_REAL, &(const struct itimerval){0}, NULL);
 	puts("goes on");
 	return 0;
 }
