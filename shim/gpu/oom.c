@@ -353,6 +353,8 @@ static void ask_job(void)
 
 static void ask_others(uint64_t device, struct mt_nvml_usage *out)
 {
+	if (!mt_driver_thread_is_free())
+		return;
 	job.device = (int)device;
 	if (mt_driver_thread_run(ask_job))
 		*out = job.nvml;

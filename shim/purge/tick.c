@@ -368,7 +368,7 @@ static MT_COLD void wait_for_worker(void)
 
 static MT_COLD void purge_for_growth(uint64_t free_bytes)
 {
-	if (!begin(free_bytes) || !may_purge())
+	if (!may_purge() || !begin(free_bytes))
 		return;
 	if (free_bytes <= OWN_BYTES || !mt_worker_is_running()) {
 		purge_for_growth_here(free_bytes);
