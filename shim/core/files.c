@@ -655,7 +655,7 @@ static void run(int folder, bool at_once)
 	is_unfinished = false;
 	if ((!goes_on && !claim_turn(&sweep)) || !proc_is_usable(&sweep.pidns))
 		return;
-	is_unfinished = !mt_files_owner_each(folder, sweep_file, &sweep);
+	is_unfinished = !mt_files_owner_each(folder, NULL, sweep_file, &sweep);
 }
 
 void mt_files_sweep_at_start(int folder)
@@ -727,26 +727,24 @@ static bool parse_number(const char **text, uint64_t *out, char after)
 	return true;
 }
 
-static bool parse_name(const char *name, struct mt_file_owner *out)
+static bool parse_name(const char *name, const char *const *kinds, struct mt_file_owner *out)
 {
-#define X(kind, suffix) suffix,
-	static const char *const kinds[] = {MT_FILE_KINDS(X)};
-#undef X
-
 	if (!parse_number(&name, &out->pid, '-') || !parse_number(&name, &out->start_ticks, '-') ||
 	    !parse_number(&name, &out->pidns, '.') || out->pid < 1 || out->pid > INT_MAX)
 		return false;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(name, kinds[i]) == 0)
-			return true;
-	return false;
+	while (*kinds && strcmp(name, *kinds) != 0)
+		kinds++;
+	return *kinds != NULL;
 }
 
-bool mt_files_owner_each(int folder,
+bool mt_files_owner_each(int folder, const char *const *kinds,
 			 bool (*each)(const char *name, const struct mt_file_owner *owner,
 				      void *data),
 			 void *data)
 {
+#define X(kind, suffix) suffix,
+	static const char *const own_kinds[] = {MT_FILE_KINDS(X) NULL};
+#undef X
 	_Alignas(struct entry) char entries[4096];
 	struct mt_file_owner owner;
 	int kept = errno;
@@ -760,7 +758,7 @@ bool mt_files_owner_each(int folder,
 		for (long at = 0; goes_on && at < bytes; at += entry->bytes) {
 			entry = (const void *)(entries + at);
 			mt_assert(entry->bytes > 0); /* else the loop has no end */
-			if (parse_name(entry->name, &owner))
+			if (parse_name(entry->name, kinds ? kinds : own_kinds, &owner))
 				goes_on = each(entry->name, &owner, data);
 		}
 	}
