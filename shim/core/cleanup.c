@@ -32,11 +32,11 @@ static struct fall rss_fall;
 static struct fall anon_fall;
 static unsigned int running_count; /* cleanups; under the publish lock */
 
-static const char *const reason_names[] = {
 #define X(name, text) text,
-	MT_REASONS(X)
+static const char *const reason_names[] = {MT_REASONS(X)};
+static const char *const gc_names[] = {MT_GC_STATES(X)};
+static const char *const gpu_names[] = {MT_GPU_STATES(X)};
 #undef X
-};
 static const char *const level_names[] = {"purge", "light", "heavy"};
 
 /* Returns whether a cleanup without a request skips collection and flush: of several processes that
@@ -106,16 +106,6 @@ static const char *describe_pressure(const struct mt_stats_cleanup *cleanup, cha
 /* Logs the cleanup as one line, for grep, with MT_PROFILE=1. */
 static void print_profile(const struct mt_stats_cleanup *cleanup)
 {
-	static const char *const gc_names[] = {
-#define X(name, text) text,
-		MT_GC_STATES(X)
-#undef X
-	};
-	static const char *const gpu_names[] = {
-#define X(name, text) text,
-		MT_GPU_STATES(X)
-#undef X
-	};
 	const char *result = cleanup->result == 1 ? "1" : cleanup->result == 0 ? "0" : "null";
 	char pressure[160];
 
