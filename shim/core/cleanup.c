@@ -114,10 +114,9 @@ static void print_profile(const struct mt_stats_cleanup *cleanup)
 	mt_assert(cleanup->reason < MT_REASON_COUNT && cleanup->level < MT_LEVEL_COUNT);
 	mt_assert(cleanup->gc_state < MT_GC_COUNT && cleanup->gpu_state < MT_GPU_STATE_COUNT);
 	mt_log_plain("cleanup reason=%s level=%s round=%llu allocator=%s result=%s "
-		     "rss_before_bytes=%llu rss_after_bytes=%llu "
-		     "anon_before_bytes=%llu anon_after_bytes=%llu duration_ns=%llu purge_ns=%llu "
-		     "gc=%s gc_ns=%llu gc_wait_ns=%llu "
-		     "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu "
+		     "rss_before_bytes=%llu rss_after_bytes=%llu anon_before_bytes=%llu "
+		     "anon_after_bytes=%llu duration_ns=%llu purge_ns=%llu gc=%s gc_ns=%llu "
+		     "gc_wait_ns=%llu gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu "
 		     "gpu_after_bytes=%llu pinned_before_bytes=%llu pinned_after_bytes=%llu "
 		     "frameworks=%s%s%s%s",
 		     reason_names[cleanup->reason], level_names[cleanup->level],

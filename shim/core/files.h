@@ -127,6 +127,9 @@ bool mt_files_owner_each(int folder, const char *const *kinds,
 				      void *data),
 			 void *data);
 
+/* Returns whether no process has the owner's pid. Changes errno. */
+bool mt_files_owner_is_missing(const struct mt_file_owner *owner);
+
 /* Returns whether the owner has ended: its pid belongs to another process, or it is a zombie
  * without other threads. False if that is unknown. Reads a file of /proc. */
 bool mt_files_owner_has_ended(const struct mt_file_owner *owner);

@@ -83,8 +83,7 @@ static bool should_work(void)
 		return false;
 	if (!mt_libc_is_glibc()) {
 		mt_log(MT_LOG_INFO,
-		       "mtshim %s does nothing here: the libc of this program is not "
-		       "glibc",
+		       "mtshim %s does nothing here: the libc of this program is not glibc",
 		       MT_VERSION);
 		return false;
 	}

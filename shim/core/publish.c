@@ -101,10 +101,9 @@ static void fill_conf(const char *conf, char *out, size_t out_bytes)
 	memcpy(last, more, sizeof(more));
 }
 
-/* Returns the start of the stack, which tells one exec from the next if it is random; else 0. It
- * is not random under setarch -R or a debugger (ADDR_NO_RANDOMIZE, 0x0040000 of personality(2)), or
- * if the machine disables it. Reads files: a sandbox may kill a process for an unknown system
- * call. */
+/* Returns the start of the stack, which tells one exec from the next if it is random; else 0. It is
+ * not random under setarch -R or a debugger (ADDR_NO_RANDOMIZE, 0x0040000 of personality(2)), or if
+ * the machine disables it. Reads files: a sandbox may kill a process for an unknown system call. */
 static uint64_t random_stack_start(void)
 {
 	char machine[16], personality[16];
@@ -616,20 +615,11 @@ struct oldest {
 	unsigned count;
 };
 
-static bool is_missing(uint64_t pid)
-{
-	char process[32];
-	struct stat seen;
-
-	mt_format(process, sizeof(process), "/proc/%llu", (unsigned long long)pid);
-	return mt_os_stat(process, &seen) != 0;
-}
-
 /* Also removes the new file of a process that was killed while it wrote. */
 static bool note_file(const char *name, const struct mt_file_owner *owner, void *data)
 {
 	struct oldest *out = data;
-	bool is_over = is_missing(owner->pid), is_new = strstr(name, ".new") != NULL;
+	bool is_over = mt_files_owner_is_missing(owner), is_new = strstr(name, ".new") != NULL;
 	struct stat seen;
 
 	if (is_new && is_over)

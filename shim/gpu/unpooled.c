@@ -161,30 +161,24 @@ static void unmap(struct mt_unpooled_record *mapping)
 	end(mapping);
 }
 
-struct mapping_search {
-	uint64_t address;
-	struct mt_unpooled_record *found;
-};
-
-/* Removes nothing. */
-static bool search_mapping(struct mt_pointer_node *node, void *data)
+/* Sets what is mapped at wanted's key. Removes nothing. */
+static bool search_mapping(struct mt_pointer_node *node, void *wanted)
 {
-	struct mt_unpooled_record *mapping = record_of(node);
-	struct mapping_search *search = data;
+	const struct mt_unpooled_record *mapping = record_of(node);
+	struct mt_unpooled_record *search = wanted;
 
-	if (search->address - mapping->is.key < mapping->is.bytes)
-		search->found = mapping;
+	if (search->is.key - mapping->is.key < mapping->is.bytes)
+		search->mapped = mapping->mapped;
 	return false;
 }
 
 /* Memory without a handle gets one again, by its mapping. Looks at all mappings. */
 static void add_handle(uint64_t handle, uint64_t address)
 {
-	struct mapping_search search = {.address = address};
-	struct mt_unpooled_record *memory;
+	struct mt_unpooled_record *memory, search = {.is.key = address};
 
 	mt_pointer_table_remove_if(&tables[SPACE_MAPPING], search_mapping, &search);
-	memory = search.found ? search.found->mapped : NULL;
+	memory = search.mapped;
 	if (!memory || memory->handles > 0)
 		return;
 	memory->handles = 1;

@@ -294,28 +294,21 @@ static bool let_wait(const struct mt_ranges *set, uintptr_t begin, uintptr_t end
 	return false;
 }
 
-/* With all signals blocked, as seldom as can be: a thread that unblocks them may take one that the
- * kernel has given to another thread. A handler that has interrupted this thread's change of the
- * sets goes unnoted. */
-static MT_COLD void note_under_lock(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
+/* Takes the lock only if nothing can wait, with all signals blocked: a thread that unblocks them
+ * may take one that the kernel has given to another thread. A handler that has interrupted this
+ * thread's change of the sets goes unnoted then. */
+static MT_COLD void note(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 {
+	int kept = errno;
 	uint64_t signals;
 
-	if (is_ours)
+	if (let_wait(set, begin, end) || is_ours)
 		return;
 	signals = mt_os_block_signals();
 	enter();
 	add_noted(set, begin, end);
 	leave();
 	mt_os_restore_signals(signals);
-}
-
-static MT_COLD void note(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
-{
-	int kept = errno;
-
-	if (!let_wait(set, begin, end))
-		note_under_lock(set, begin, end);
 	errno = kept;
 }
 
