@@ -137,7 +137,6 @@ bool mt_page_ranges_clip(const struct mt_ranges *set, uintptr_t *begin, uintptr_
 #define UNDUMPED_LEAST_BYTES (8u << 20)
 
 _Atomic unsigned int mt_page_flags_count;
-_Atomic bool mt_page_flags_are_waiting;
 static _Atomic unsigned int undumped_count; /* counter, no ordering */
 
 static struct mt_lock lock = MT_LOCK(page_flags);
@@ -156,46 +155,9 @@ static _Atomic uintptr_t highest;
 
 static MT_TLS bool is_ours; /* see mt_lock_lock_noted */
 
-/* What the program has set waits here for the next thread that takes the lock. The program's own
- * call takes none: a handler that interrupts it may allocate. An entry is the number of the first
- * page, the count of pages, and whether they may be huge; 0: free. Written by compare and exchange,
- * release; read by exchange, acquire. */
-#define WAITING_MOST     32u
-#define PAGE_NUMBER_BITS 36
-#define PAGE_COUNT_BITS  27
-static _Atomic uint64_t waiting[WAITING_MOST];
-_Static_assert(PAGE_NUMBER_BITS + PAGE_COUNT_BITS + 1 == 64, "an entry is one word");
-
-/* Under the lock. Pages that are not the heap's are left out. */
-static void add_noted(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
-{
-	mt_assert(set == &flagged || set == &huge);
-	mt_assert(is_ours && begin < end);
-	if (mt_page_ranges_overlap(&mapped, begin, end) ||
-	    mt_glibc_range_overlaps((void *)begin, end - begin))
-		mt_page_ranges_add(set, begin, end);
-}
-
-static void add_entry(uint64_t entry)
-{
-	uintptr_t page = mt_os_page_bytes();
-	uintptr_t begin = (uintptr_t)(entry >> (PAGE_COUNT_BITS + 1)) * page;
-	uintptr_t count = (uintptr_t)(entry >> 1) & ((1ul << PAGE_COUNT_BITS) - 1);
-
-	add_noted(entry & 1 ? &huge : &flagged, begin, begin + count * page);
-}
-
 static void enter(void)
 {
 	mt_lock_lock_noted(&lock, &is_ours);
-	if (mt_load_relaxed(&mt_page_flags_are_waiting)) {
-		/* first: mt_page_flags_any returns true all the time */
-		mt_store_relaxed(&mt_page_flags_count, 1);
-		atomic_exchange(&mt_page_flags_are_waiting, false);
-	}
-	for (unsigned int i = 0; i < WAITING_MOST; i++)
-		if (mt_unlikely(mt_load_relaxed(&waiting[i])))
-			add_entry(atomic_exchange(&waiting[i], 0));
 }
 
 static void leave(void)
@@ -273,40 +235,22 @@ static struct mt_ranges *set_of(long number, long argument)
 	}
 }
 
-/* Returns false if no entry is free, or the range is too large for one. */
-static bool let_wait(const struct mt_ranges *set, uintptr_t begin, uintptr_t end)
-{
-	uintptr_t page = mt_os_page_bytes();
-	uint64_t number = begin / page, count = (end - begin) / page;
-	uint64_t entry = number << (PAGE_COUNT_BITS + 1) | count << 1 | (set == &huge);
-
-	if (number >> PAGE_NUMBER_BITS || count >> PAGE_COUNT_BITS)
-		return false;
-	for (unsigned int i = 0; i < WAITING_MOST; i++) {
-		uint64_t expected = 0;
-
-		if (!atomic_compare_exchange_strong(&waiting[i], &expected, entry))
-			continue;
-		if (set == &flagged)
-			atomic_store(&mt_page_flags_are_waiting, true);
-		return true;
-	}
-	return false;
-}
-
-/* Takes the lock only if nothing can wait, with all signals blocked: a thread that unblocks them
- * may take one that the kernel has given to another thread. A handler that has interrupted this
- * thread's change of the sets goes unnoted then. */
+/* By a call of the program's: a signal handler that interrupts it may allocate, and would wait for
+ * the lock. A handler that has interrupted another change of the sets goes unnoted. */
 static MT_COLD void note(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 {
 	int kept = errno;
 	uint64_t signals;
 
-	if (let_wait(set, begin, end) || is_ours)
+	mt_assert(begin < end);
+	mt_assert(set == &flagged || set == &huge);
+	if (is_ours)
 		return;
 	signals = mt_os_block_signals();
 	enter();
-	add_noted(set, begin, end);
+	if (mt_page_ranges_overlap(&mapped, begin, end) ||
+	    mt_glibc_range_overlaps((void *)begin, end - begin))
+		mt_page_ranges_add(set, begin, end);
 	leave();
 	mt_os_restore_signals(signals);
 	errno = kept;

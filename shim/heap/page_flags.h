@@ -87,16 +87,13 @@ void mt_page_flags_fork_prepare(void);
 void mt_page_flags_fork_parent(void);
 void mt_page_flags_fork_child(void);
 
-/* How many ranges are replaced when they are free: counter, no ordering. And whether more of them
- * are noted than it counts: who frees a block that is noted was told of it after the note, and sees
- * one or the other, as the acquire pairs with the store that ends the waiting. */
+/* How many ranges are replaced when they are free: counter, no ordering. Who frees a block that is
+ * noted was told of it after the note. */
 extern _Atomic unsigned int mt_page_flags_count;
-extern _Atomic bool mt_page_flags_are_waiting;
 
 static inline bool mt_page_flags_any(void)
 {
-	return mt_load_acquire(&mt_page_flags_are_waiting) ||
-	       mt_load_relaxed(&mt_page_flags_count) != 0;
+	return mt_load_relaxed(&mt_page_flags_count) != 0;
 }
 
 #endif
