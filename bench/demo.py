@@ -48,10 +48,10 @@ def last_ends(run):
 
 def print_table(without, with_shim):
 	rows = [
-		("RSS at the end of a round, last 4 (MiB)", last_ends(without), last_ends(with_shim)),
-		("  of that above the floor (MiB)", last_ends(without) - without.figures["floor_mib"],
+		("RSS at the end of a round, last 4 (MB)", last_ends(without), last_ends(with_shim)),
+		("  of that above the floor (MB)", last_ends(without) - without.figures["floor_mib"],
 			last_ends(with_shim) - with_shim.figures["floor_mib"]),
-		("peak RSS (MiB)", without.figures["peak_mib"], with_shim.figures["peak_mib"]),
+		("peak RSS (MB)", without.figures["peak_mib"], with_shim.figures["peak_mib"]),
 		("CPU time (s)", without.figures["own_cpu_s"], with_shim.figures["own_cpu_s"]),
 		("time without the waits (s)", without.figures["active_s"], with_shim.figures["active_s"]),
 		("whole run (s)", without.figures["total_s"], with_shim.figures["total_s"]),
@@ -71,7 +71,7 @@ def tell_load(load_before):
 def tell_signal(run):
 	for moment in run.signals:
 		before, after = run.rss_at(moment - 0.05), run.rss_at(moment + 0.9)
-		print(f"\nSIGUSR1 at {moment:.1f} s: RSS {before:.0f} MiB before, {after:.0f} MiB 0.9 s later; the program went on.")
+		print(f"\nSIGUSR1 at {moment:.1f} s: RSS {before:.0f} MB before, {after:.0f} MB 0.9 s later; the program went on.")
 
 
 def draw(options, candidate, without, with_shim):

@@ -332,8 +332,7 @@ static int command_help(const char *name)
 		printf("\n%s", details);
 	if (takes_pid(command))
 		printf("\nPID is the id of a process, or a name: that of its command (python3) or "
-		       "of "
-		       "its\nscript (train.py).%s\n",
+		       "of its\nscript (train.py).%s\n",
 		       strstr(command->arguments, "PID...")
 			       ? " PID... takes several, and lists: 12,13,train.py."
 			       : "");

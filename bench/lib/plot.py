@@ -34,12 +34,12 @@ def draw_run(axes, run, wait_s, title, colour):
 	floor = run.figures["floor_mib"]
 	axes.axhline(floor, color=GREY, linestyle=(0, (4, 3)), linewidth=1, zorder=2,
 		label="floor: after import torch, plus the model")
-	axes.annotate(f"floor {floor:.0f} MiB", (1, floor), xycoords=axes.get_yaxis_transform(), xytext=(-2, -4),
+	axes.annotate(f"floor {floor:.0f} MB", (1, floor), xycoords=axes.get_yaxis_transform(), xytext=(-2, -4),
 		textcoords="offset points", ha="right", va="top", fontsize=8, color=GREY)
-	axes.annotate(f"{end_rss[-1]:.0f} MiB", (end_times[-1], end_rss[-1]), xytext=(6, 0), textcoords="offset points",
+	axes.annotate(f"{end_rss[-1]:.0f} MB", (end_times[-1], end_rss[-1]), xytext=(6, 0), textcoords="offset points",
 		ha="left", va="center", fontsize=9, color=colour, fontweight="bold")
 	axes.set_title(title, loc="left", fontsize=11, color=colour, fontweight="bold")
-	axes.set_ylabel("resident memory (MiB)")
+	axes.set_ylabel("resident memory (MB)")
 	axes.spines[["top", "right"]].set_visible(False)
 	axes.tick_params(labelsize=9)
 
@@ -52,7 +52,7 @@ def mark_signals(axes, run):
 def sentence(without, with_shim):
 	"""What is seen: the memory at the end of the last rounds."""
 	one, two = (sum(run.figures["end_rss_mib"][-4:]) / len(run.figures["end_rss_mib"][-4:]) for run in (without, with_shim))
-	return f"After a round this PyTorch program holds {one:.0f} MiB; with the library it holds {two:.0f} MiB"
+	return f"After a round this PyTorch program holds {one:.0f} MB; with the library it holds {two:.0f} MB"
 
 
 def draw(without, with_shim, wait_s, title, paths):

@@ -556,10 +556,8 @@ json_t *mt_trim_json_new(void)
 json_t *mt_trim_json_reply(const struct mt_process *process, const struct mt_trim_reply *reply)
 {
 	const char *error_text = mt_trim_reply_error(reply);
-	json_t *object = json_object();
+	json_t *object = mt_process_json(process);
 
-	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
-	mt_json_set_text(object, "comm", process->comm);
 	if (error_text)
 		mt_json_set_text(object, "error", error_text);
 	else if (reply->error)

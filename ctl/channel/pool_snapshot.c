@@ -306,13 +306,12 @@ static json_t *sizes_json(const struct mt_pool_snapshot_sums *sums)
 			count += sums->sizes[size][state].count;
 		if (!count)
 			continue;
-		object = json_object();
+		object = mt_json_append_object(array);
 		mt_json_set_u64(object, "from_bytes", (uint64_t)1 << size);
 		mt_json_set_u64(object, "below_bytes", (uint64_t)2 << size);
 		for (unsigned state = 0; state < MT_BLOCKS_STATES; state++)
 			mt_json_set(object, mt_blocks_file_state(state),
 				    small_part_json(&sums->sizes[size][state]));
-		mt_json_append(array, object);
 	}
 	return array;
 }
@@ -374,12 +373,10 @@ static json_t *root_json(const struct mt_pool_snapshot *snapshot,
 {
 	const struct mt_blocks_head *head = &snapshot->blocks.head;
 	const struct mt_stats_head *stats = &snapshot->target.file.head;
-	json_t *root = json_object();
+	json_t *root = mt_process_json(&snapshot->target.process);
 	struct mt_pool_snapshot_sums sums;
 
 	mt_pool_snapshot_sum(&snapshot->blocks, view->device, &sums);
-	mt_json_set_u64(root, "pid", (uint64_t)snapshot->target.process.pid);
-	mt_json_set_text(root, "comm", snapshot->target.process.comm);
 	mt_json_set_text_or_null(root, "rank", stats->rank);
 	mt_json_set_u64(root, "time_ns", head->time_ns);
 	mt_json_set_u64(root, "duration_ns", head->duration_ns);

@@ -19,8 +19,8 @@ void mt_process_limit_given(const struct mt_process *process, const struct mt_st
 	snprintf(out, out_bytes, "%s", directory ? directory : "");
 }
 
-static enum mt_err find_given(const struct mt_process *process, const char *directory,
-			      uint64_t limit_mb, struct mt_limit *out)
+enum mt_err mt_limit_find_given(const struct mt_process *process, const char *directory,
+				uint64_t limit_mb, struct mt_limit *out)
 {
 	struct mt_limit_request request = {
 		.root = "", .directory = directory, .limit_mb = limit_mb};
@@ -31,12 +31,6 @@ static enum mt_err find_given(const struct mt_process *process, const char *dire
 	snprintf(root, sizeof(root), "/proc/%d/root", (int)process->pid);
 	request.root = root;
 	return mt_limit_find_by(&request, out);
-}
-
-enum mt_err mt_limit_find_given(const struct mt_process *process, const char *directory,
-				struct mt_limit *out)
-{
-	return find_given(process, directory, 0, out);
 }
 
 /* MT_LIMIT_MB of the process; 0: none, or not valid. */
@@ -131,7 +125,7 @@ enum mt_err mt_process_limit_find(const struct mt_process *process,
 	}
 	limit_mb = limit_mb_of(process, file);
 	mt_process_limit_given(process, file, given, sizeof(given));
-	if (*given && find_given(process, given, limit_mb, out) == MT_ERR_OK)
+	if (*given && mt_limit_find_given(process, given, limit_mb, out) == MT_ERR_OK)
 		return MT_ERR_OK;
 	return mt_limit_find_by(
 		&(struct mt_limit_request){.root = "", .pid = process->pid, .limit_mb = limit_mb},

@@ -300,19 +300,11 @@ void mt_process_list_refresh(struct mt_process_list *processes, uint64_t for_ms)
 	sum_up(processes);
 }
 
-static int compare_pid(const void *pid, const void *entry)
-{
-	pid_t wanted = *(const pid_t *)pid,
-	      own = ((const struct mt_process_list_entry *)entry)->process.pid;
-
-	return (wanted > own) - (wanted < own);
-}
-
 const struct mt_process_list_entry *mt_process_list_find(const struct mt_process_list *processes,
 							 pid_t pid)
 {
 	return bsearch(&pid, processes->list, processes->count, sizeof(*processes->list),
-		       compare_pid);
+		       mt_process_compare_pids);
 }
 
 void mt_process_list_free(struct mt_process_list *processes)
@@ -326,15 +318,6 @@ void mt_process_list_free(struct mt_process_list *processes)
 }
 
 /* ---- process list json ---- */
-
-json_t *mt_process_json(const struct mt_process *process)
-{
-	json_t *object = json_object();
-
-	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
-	mt_json_set_text(object, "comm", process->comm);
-	return object;
-}
 
 static void set_sums(json_t *object, const char *name, const struct mt_process_tree_sums *sums)
 {

@@ -27,7 +27,7 @@ enum mt_process_state {
 };
 
 struct mt_process_list_entry {
-	struct mt_process process;
+	struct mt_process process; /* first, for mt_process_compare_pids */
 	/* index of the nearest shimmed ancestor, MT_ANCESTRY_NONE for a root */
 	size_t parent;
 	size_t depth; /* 0 for a root */
@@ -79,9 +79,6 @@ const struct mt_process_list_entry *mt_process_list_find(const struct mt_process
 
 /* Returns "asleep", "awake", "refused" or "unresponsive". */
 const char *mt_process_state_word(enum mt_process_state state);
-
-/* Returns an object that names a process: `pid`, `comm`. The caller owns it. */
-json_t *mt_process_json(const struct mt_process *process);
 
 /* Prints the answer of a command that takes several processes: one object with the array
  * `processes`, which it takes over. */

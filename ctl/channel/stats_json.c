@@ -69,6 +69,15 @@ static json_t *cleanup_json(const struct mt_cleanup_entry *entry)
 	return object;
 }
 
+json_t *mt_process_json(const struct mt_process *process)
+{
+	json_t *object = json_object();
+
+	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
+	mt_json_set_text(object, "comm", process->comm);
+	return object;
+}
+
 json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *cleanup)
 {
 	return cleanup_json(&(struct mt_cleanup_entry){.cleanup = cleanup});
@@ -133,11 +142,10 @@ static json_t *samples_json(const struct mt_stats_file *file)
 
 		if (!sample->time_ns)
 			continue;
-		object = json_object();
+		object = mt_json_append_object(array);
 		mt_figures_set_json(object, MT_FIGURES_SAMPLE, sample);
 		parts = mt_memory_parts_of_sample(sample);
 		mt_json_set(object, "parts", mt_memory_parts_json(&parts));
-		mt_json_append(array, object);
 	}
 	return array;
 }
@@ -147,12 +155,11 @@ json_t *mt_stats_json_settings(const struct mt_stats_file *file)
 	json_t *settings = json_array();
 
 	for (size_t i = 0; i < file->head.settings_count; i++) {
-		json_t *object = json_object();
+		json_t *object = mt_json_append_object(settings);
 
 		mt_json_set_text(object, "name", file->settings[i].name);
 		mt_json_set_text(object, "value", file->settings[i].value);
 		mt_json_set_text(object, "origin", file->settings[i].origin);
-		mt_json_append(settings, object);
 	}
 	return settings;
 }
@@ -234,10 +241,8 @@ static json_t *limit_reports_json(const struct mt_stats_file *file)
 
 void mt_stats_json_print_oom(const struct mt_target *target, bool indented)
 {
-	json_t *root = json_object();
+	json_t *root = mt_process_json(&target->process);
 
-	mt_json_set_u64(root, "pid", (uint64_t)target->process.pid);
-	mt_json_set_text(root, "comm", target->process.comm);
 	mt_json_set_u64(root, "ooms_count", target->file.head.ooms_count);
 	mt_json_set_u64(root, "num_ooms", target->file.head.snapshot.gpu_num_ooms);
 	mt_json_set(root, "ooms", ooms_json(&target->file));
@@ -265,10 +270,8 @@ json_t *mt_stats_json(const struct mt_target *target)
 	const struct mt_stats_head *head = &target->file.head;
 	const struct mt_memory_parts parts =
 		mt_memory_parts_of_snapshot(&head->snapshot, head->snapshot.rss_bytes);
-	json_t *root = json_object();
+	json_t *root = mt_process_json(&target->process);
 
-	mt_json_set_u64(root, "pid", (uint64_t)target->process.pid);
-	mt_json_set_text(root, "comm", target->process.comm); /* the present one */
 	mt_json_set_text(root, "shim_version", head->shim_version);
 	mt_json_set_bool(root, "library_deleted", target->process.library_deleted);
 	mt_json_set_text(root, "allocator", head->allocator);

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include "ctl/channel/stats_dir.h"
+#include "ctl/figures/setting.h"
 #include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 
 /* Refuses a valid file of another process that was copied or renamed. Also refuses a file that the
  * process wrote before its exec: the new program does not read the control file. */
@@ -136,8 +138,7 @@ static void add_pid(struct pids *pids, pid_t pid)
 	for (size_t i = 0; i < pids->count; i++)
 		if (pids->list[i] == pid)
 			return;
-	pids->list =
-		mt_error_check_memory(realloc(pids->list, (pids->count + 1) * sizeof(*pids->list)));
+	pids->list = mt_error_make_room(pids->list, pids->count, sizeof(*pids->list));
 	pids->list[pids->count++] = pid;
 }
 
@@ -284,21 +285,37 @@ enum mt_exit mt_target_choose(const char *word, bool is_tree, pid_t *out)
 
 /* ---- processes ---- */
 
-/* If an asleep process has no files, it cannot be asked for figures. */
-static const char *hint_of(enum mt_err error, const struct mt_error_reason *why)
+bool mt_target_is_small(const struct mt_process *process)
 {
-	return error == MT_ERR_NOT_AVAILABLE && strcmp(why->text, MT_STATS_DIR_ASLEEP) == 0
-		       ? ": it holds less anonymous memory than MT_MIN_MB, and the library keeps "
-			 "no "
-			 "figures of it; started with MT_MIN_MB=0 it does"
-		       : "";
+	const struct mt_setting *setting = mt_setting_find("min_mb");
+	char *status = mt_process_read(process->pid, "status", NULL), given[24];
+	uint64_t anon_kb = 0, min_mb = 0;
+
+	if (!mt_process_environ(process->pid, setting->environment, given, sizeof(given)) ||
+	    !mt_text_parse_u64(given, &min_mb))
+		(void)mt_text_parse_u64(setting->initial, &min_mb);
+	if (status)
+		(void)mt_read_file_number(status, "RssAnon", &anon_kb);
+	free(status);
+	return anon_kb / 1024 < min_mb;
+}
+
+const char *mt_target_why_asleep(const struct mt_process *process)
+{
+	return mt_target_is_small(process)
+		       ? "it holds less anonymous memory than MT_MIN_MB; started with MT_MIN_MB=0 "
+			 "it has figures"
+		       : "malloc has allocated little in it since its start or its fork";
 }
 
 enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 			    const struct mt_error_reason *why)
 {
-	mt_error_say("process %d (%s): %s%s", (int)process->pid, process->comm, why->text,
-		     hint_of(error, why));
+	bool lacks_files =
+		error == MT_ERR_NOT_AVAILABLE && strcmp(why->text, MT_STATS_DIR_ASLEEP) == 0;
+
+	mt_error_say("process %d (%s): %s%s%s", (int)process->pid, process->comm, why->text,
+		     lacks_files ? ": " : "", lacks_files ? mt_target_why_asleep(process) : "");
 	if (error == MT_ERR_FOREIGN &&
 	    (!process->shimmed || (geteuid() != 0 && geteuid() != process->uid)))
 		return MT_EXIT_NOT_PERMITTED;

@@ -56,6 +56,13 @@ enum mt_exit mt_target_choose(const char *word, bool is_tree, pid_t *out);
 enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 			    const struct mt_error_reason *why);
 
+/* Returns whether a process that is asleep holds less anonymous memory than its MT_MIN_MB. If not,
+ * it was forked with its memory, or has it from elsewhere than malloc. */
+bool mt_target_is_small(const struct mt_process *process);
+
+/* Returns why a process without files is asleep. Reads its status and its environment. */
+const char *mt_target_why_asleep(const struct mt_process *process);
+
 /* Finds the process of a word, with the shim or without. */
 enum mt_exit mt_target_find_any(const char *word, bool is_tree, struct mt_process *out);
 
@@ -101,6 +108,9 @@ size_t mt_process_find_named(const char *name, struct mt_process **out,
  * /api/processes/PID of `mtctl serve`. The keys are a public contract: docs/json.md. The caller
  * owns each object. Pure, except mt_stats_json_print_oom. */
 
+/* Returns an object that names a process: `pid`, `comm`. */
+json_t *mt_process_json(const struct mt_process *process);
+
 /* Returns an object with every field by its name, then devices, out-of-memory reports, cleanups,
  * samples and settings. */
 json_t *mt_stats_json(const struct mt_target *target);
@@ -132,9 +142,10 @@ void mt_process_limit_given(const struct mt_process *process, const struct mt_st
 			    char *out, size_t out_bytes);
 
 /* mt_limit_find_in for that directory, also through the root directory of a process in another
- * mount namespace. Returns MT_ERR_INVALID if it is no memory cgroup. */
+ * mount namespace. limit_mb: its MT_LIMIT_MB; 0: none. Returns MT_ERR_INVALID if it is no memory
+ * cgroup. */
 enum mt_err mt_limit_find_given(const struct mt_process *process, const char *directory,
-				struct mt_limit *out);
+				uint64_t limit_mb, struct mt_limit *out);
 
 /* Writes a directory of a cgroup to *out: that of this limit (NULL: none), else that of MT_CGROUP,
  * else that of the process. Returns false if there is none. */

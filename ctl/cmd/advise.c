@@ -37,19 +37,16 @@ static void print_text(const struct mt_facts *facts, const struct mt_diagnosis *
 
 static void print_json(const struct mt_facts *facts, const struct mt_diagnosis *found)
 {
-	json_t *root = json_object(), *advice = json_array();
+	json_t *root = mt_process_json(&facts->process), *advice = json_array();
 
-	mt_json_set_u64(root, "pid", (uint64_t)facts->process.pid);
-	mt_json_set_text(root, "comm", facts->process.comm);
 	mt_json_set(root, "awake_s", json_real(mt_diagnose_awake_s(facts)));
 	for (size_t i = 0; i < found->count; i++) {
-		json_t *object = json_object();
+		json_t *object = mt_json_append_object(advice);
 
 		mt_json_set_text(object, "topic", found->list[i].id);
 		mt_json_set_text(object, "reason", found->list[i].text);
 		mt_json_set_text(object, "environment", found->list[i].environment);
 		mt_json_set_text_or_null(object, "command", found->list[i].command);
-		mt_json_append(advice, object);
 	}
 	mt_json_set(root, "advice", advice);
 	mt_json_print(root, true);

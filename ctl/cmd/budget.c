@@ -39,7 +39,7 @@ const struct mt_optimizer *mt_optimizer_find(const char *name)
 	return NULL;
 }
 
-const char *mt_budget_name(enum mt_budget_kind kind)
+static const char *budget_name(enum mt_budget_kind kind)
 {
 	static const char *const names[MT_BUDGET_KINDS] = {"weights", "gradients", "optimizer",
 							   "activations", "kv_cache"};
@@ -213,8 +213,7 @@ static void note_shape(struct mt_budget *budget)
 	if (are_apart(shape, options->params)) {
 		note(budget,
 		     "%.6g layers of d %.6g have about %.3g parameters (12 L d^2), not %.3g: which "
-		     "of them is "
-		     "wrong?",
+		     "of them is wrong?",
 		     options->layers, options->d_model, shape, options->params);
 		if (is_split(options) && options->gpus > 1 &&
 		    !are_apart(shape * options->gpus, options->params))
@@ -542,18 +541,16 @@ static void print_budget(const struct mt_budget *budget)
 	char where[96] = "on one GPU";
 
 	for (size_t i = 0; i < MT_BUDGET_KINDS; i++)
-		print_line(i == MT_BUDGET_KV_CACHE ? "KV cache"
-						   : mt_budget_name((enum mt_budget_kind)i),
-			   budget->parts[i].bytes, budget->parts[i].known,
-			   budget->parts[i].formula);
+		print_line(
+			i == MT_BUDGET_KV_CACHE ? "KV cache" : budget_name((enum mt_budget_kind)i),
+			budget->parts[i].bytes, budget->parts[i].known, budget->parts[i].formula);
 	if (options->gpus > 1)
 		snprintf(where, sizeof(where), "on each of %.0f GPUs", options->gpus);
 	if (!budget->complete)
 		strcat(where, ", and what is not known");
 	print_line("total", budget->total_bytes, true, where);
 	print_line("with 15 %", budget->with_overhead_bytes, true,
-		   "for the context, workspaces of libraries, and what "
-		   "fragments");
+		   "for the context, workspaces of libraries, and what fragments");
 	for (size_t i = 0; i < budget->notes_count; i++)
 		printf("note: %s\n", budget->notes[i]);
 }
@@ -567,14 +564,13 @@ static void set_budget(json_t *root, const struct mt_budget *budget)
 	for (size_t i = 0; i < MT_BUDGET_KINDS; i++) {
 		const struct mt_budget_part *part = &budget->parts[i];
 
-		snprintf(name, sizeof(name), "%s_bytes", mt_budget_name((enum mt_budget_kind)i));
+		snprintf(name, sizeof(name), "%s_bytes", budget_name((enum mt_budget_kind)i));
 		mt_json_set(root, name,
 			    part->known ? mt_json_u64(mt_text_round_u64(round(part->bytes)))
 					: json_null());
-		formula = json_object();
-		mt_json_set_text(formula, "name", mt_budget_name((enum mt_budget_kind)i));
+		formula = mt_json_append_object(formulas);
+		mt_json_set_text(formula, "name", budget_name((enum mt_budget_kind)i));
 		mt_json_set_text(formula, "formula", part->formula);
-		mt_json_append(formulas, formula);
 	}
 	mt_json_set_u64(root, "total_bytes", mt_text_round_u64(round(budget->total_bytes)));
 	mt_json_set_u64(root, "with_overhead_bytes",
@@ -627,14 +623,13 @@ static json_t *table_json(void)
 
 	for (size_t i = 0; i < ROWS_COUNT; i++)
 		for (size_t j = 0; j < COLUMNS_COUNT; j++) {
-			json_t *row = json_object();
+			json_t *row = mt_json_append_object(rows);
 
 			mt_json_set_u64(row, "model_bytes", mt_text_round_u64(table_mb[i] * MIB));
 			mt_json_set_u64(row, "vram_bytes", mt_text_round_u64(table_gb[j] * GIB));
 			mt_json_set_u64(row, "clients_count",
 					(uint64_t)clients_of(table_gb[j] * GIB,
 							     COPIES * table_mb[i] * MIB));
-			mt_json_append(rows, row);
 		}
 	return rows;
 }

@@ -84,7 +84,4 @@ struct mt_budget {
 enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_budget *out,
 			   struct mt_error_reason *why);
 
-/* Returns "weights", "gradients", "optimizer", "activations" or "kv_cache". */
-const char *mt_budget_name(enum mt_budget_kind kind);
-
 #endif

@@ -167,7 +167,8 @@ static char *read_all(bool old, size_t *bytes)
 	char *text;
 
 	mt_process_list_read(MT_PROCESS_LIST_SHOWN, &processes);
-	text = (old ? mt_openmetrics_render_old : mt_openmetrics_render)(&processes, bytes);
+	text = mt_openmetrics_render(&processes,
+				     old ? MT_EXPOSITION_TEXT : MT_EXPOSITION_OPENMETRICS, bytes);
 	mt_process_list_free(&processes);
 	return text;
 }

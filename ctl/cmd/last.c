@@ -121,7 +121,7 @@ static json_t *sites_json(const struct mt_last_file *file)
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < file->head.sites_count; i++) {
-		json_t *site = json_object(), *lines = json_array();
+		json_t *site = mt_json_append_object(array), *lines = json_array();
 		char text[sizeof(file->sites[i].text)], *rest = text, *line;
 
 		memcpy(text, file->sites[i].text, sizeof(text));
@@ -131,7 +131,6 @@ static json_t *sites_json(const struct mt_last_file *file)
 		mt_json_set_u64(site, "largest_bytes", file->sites[i].largest_bytes);
 		mt_json_set_u64(site, "growths_count", file->sites[i].count);
 		mt_json_set(site, "stack", lines);
-		mt_json_append(array, site);
 	}
 	return array;
 }
@@ -141,12 +140,11 @@ static json_t *others_json(const struct mt_last_file *file)
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < file->head.processes_count; i++) {
-		json_t *process = json_object();
+		json_t *process = mt_json_append_object(array);
 
 		mt_json_set_u64(process, "pid", file->processes[i].pid);
 		mt_json_set_text(process, "comm", file->processes[i].comm);
 		mt_json_set_u64(process, "rss_bytes", file->processes[i].rss_bytes);
-		mt_json_append(array, process);
 	}
 	return array;
 }

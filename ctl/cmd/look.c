@@ -417,10 +417,8 @@ static json_t *collection_json(const struct mt_remote_collection *collection)
 static void look_print_json(const struct mt_look *look,
 			    const struct mt_remote_collection *collection)
 {
-	json_t *root = json_object();
+	json_t *root = mt_process_json(&look->process);
 
-	mt_json_set_u64(root, "pid", (uint64_t)look->process.pid);
-	mt_json_set_text(root, "comm", look->process.comm);
 	mt_json_set_text(root, "user", look->user);
 	mt_json_set_bool(root, "shimmed", look->process.shimmed);
 	mt_json_set_u64(root, "threads_count", look->threads_count);

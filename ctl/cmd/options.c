@@ -38,11 +38,10 @@ static void print_json(void)
 	for (size_t i = 0; i < count; i++)
 		mt_json_append(settings, setting_json(&all[i]));
 	for (size_t i = 0; i < aliases_count; i++) {
-		json_t *alias = json_object();
+		json_t *alias = mt_json_append_object(names);
 
 		mt_json_set_text(alias, "environment", aliases[i].environment);
 		mt_json_set_text(alias, "name", aliases[i].name);
-		mt_json_append(names, alias);
 	}
 	mt_json_set(root, "options", settings);
 	mt_json_set(root, "aliases", names);
@@ -134,20 +133,19 @@ static void print_presets_json(const struct mt_setting_preset *lines, size_t cou
 
 	/* the lines of a preset follow one another */
 	for (size_t i = 0; i < count; i++) {
-		json_t *setting = json_object();
+		json_t *setting;
 
 		if (!i || strcmp(lines[i].preset, lines[i - 1].preset) != 0) {
-			json_t *preset = json_object();
+			json_t *preset = mt_json_append_object(presets);
 
 			preset_name(lines[i].preset, name, sizeof(name));
 			settings = json_array();
 			mt_json_set_text(preset, "name", name);
 			mt_json_set(preset, "settings", settings);
-			mt_json_append(presets, preset);
 		}
+		setting = mt_json_append_object(settings);
 		mt_json_set_text(setting, "name", lines[i].name);
 		mt_json_set_text(setting, "value", lines[i].value);
-		mt_json_append(settings, setting);
 	}
 	mt_json_set(root, "presets", presets);
 	mt_json_print(root, true);

@@ -133,14 +133,6 @@ int mt_command_reset_peak(int argc, char **argv)
 
 /* ---- set ---- */
 
-static enum mt_exit fail(const struct mt_target *target, const struct mt_request *request,
-			 enum mt_err error, const struct mt_error_reason *why)
-{
-	mt_error_say("process %d (%s): %s: %s", (int)target->process.pid, target->process.comm,
-		     request->name, why->text);
-	return mt_error_exit(error);
-}
-
 /* Where the result goes. */
 struct output {
 	json_t *list;   /* takes an object for each process, if it is not NULL; else text */
@@ -172,13 +164,14 @@ static enum mt_exit set(struct mt_target *target, const struct mt_request *reque
 	char before[sizeof(target->file.settings[0].value)];
 	struct mt_error_reason why;
 	enum mt_exit code = mt_target_load(target);
+	const char *unavailable;
 	enum mt_err error;
 
 	if (code != MT_EXIT_OK)
 		return code;
-	if (mt_set_request_unavailable(request, &target->file.head)) {
-		mt_process_say(&target->process,
-			       mt_set_request_unavailable(request, &target->file.head));
+	unavailable = mt_set_request_unavailable(request, &target->file.head);
+	if (unavailable) {
+		mt_process_say(&target->process, unavailable);
 		return MT_EXIT_NOTHING;
 	}
 	snprintf(before, sizeof(before), "%s", mt_set_request_value(request, &target->file));
@@ -187,8 +180,11 @@ static enum mt_exit set(struct mt_target *target, const struct mt_request *reque
 		mt_set_request_explain(request, &why);
 	else
 		error = mt_target_read(&target->process, &target->file, &why);
-	if (error)
-		return fail(target, request, error, &why);
+	if (error) {
+		mt_error_say("process %d (%s): %s: %s", (int)target->process.pid,
+			     target->process.comm, request->name, why.text);
+		return mt_error_exit(error);
+	}
 	print(target, request, before, output);
 	return MT_EXIT_OK;
 }

@@ -1,5 +1,6 @@
 /* ctl/cmd/sites.c -- `mtctl sites`: live heap bytes by the stack that allocated them, and the lines
  * of a Python program that allocate what grows. */
+#include "ctl/output/json.h"
 #include "ctl/process/clock.h"
 #include "ctl/profile/lines.h"
 #include "ctl/profile/sites.h"
@@ -108,7 +109,7 @@ static int print_lines(const struct wanted *wanted, const struct mt_lines *lines
 	mt_sites_of_lines(lines, &sites);
 	written = write_files(wanted, &sites);
 	if (written && wanted->json)
-		mt_lines_print_json(lines, &view);
+		mt_json_print(mt_lines_json(lines, &view), true);
 	else if (written && wanted->folded)
 		mt_sites_print_folded(&sites, &all);
 	else if (written)

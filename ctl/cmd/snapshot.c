@@ -14,30 +14,22 @@
 /* Sizes of blocks range from 512 B to many GB. */
 static struct mt_short_text size(uint64_t bytes)
 {
-	struct mt_short_text result;
-
 	if (bytes >= 1u << 20)
 		return mt_text_bytes(bytes);
 	if (bytes >= 1u << 10)
-		snprintf(result.text, sizeof(result.text), "%.1f kB", (double)bytes / 1024);
-	else
-		snprintf(result.text, sizeof(result.text), "%" PRIu64 " B", bytes);
-	return result;
+		return mt_text_format("%.1f kB", (double)bytes / 1024);
+	return mt_text_format("%" PRIu64 " B", bytes);
 }
 
 static struct mt_short_text age(uint64_t ms)
 {
-	struct mt_short_text result;
-
 	if (ms < 1000)
-		snprintf(result.text, sizeof(result.text), "%" PRIu64 " ms", ms);
-	else if (ms < 120000)
-		snprintf(result.text, sizeof(result.text), "%.1f s", (double)ms / 1000);
-	else if (ms < 7200000)
-		snprintf(result.text, sizeof(result.text), "%.1f min", (double)ms / 60000);
-	else
-		snprintf(result.text, sizeof(result.text), "%.1f h", (double)ms / 3600000);
-	return result;
+		return mt_text_format("%" PRIu64 " ms", ms);
+	if (ms < 120000)
+		return mt_text_format("%.1f s", (double)ms / 1000);
+	if (ms < 7200000)
+		return mt_text_format("%.1f min", (double)ms / 60000);
+	return mt_text_format("%.1f h", (double)ms / 3600000);
 }
 
 static struct mt_short_text size_or_dash(const struct mt_pool_snapshot_part *part)

@@ -379,13 +379,10 @@ static void stat_print_pressure(const struct mt_stats_file *file)
 /* The figures of NVML are cached for seconds, and may be older than the table above. */
 static struct mt_short_text when_charged(const struct mt_stats_device *device)
 {
-	struct mt_short_text when = {"charges this process"};
-
-	if (device->nvml_age_ms >= AGE_MIN_MS)
-		snprintf(when.text, sizeof(when.text),
-			 "charged this process %.1f s before these figures",
-			 (double)device->nvml_age_ms / 1000);
-	return when;
+	if (device->nvml_age_ms < AGE_MIN_MS)
+		return mt_text_format("charges this process");
+	return mt_text_format("charged this process %.1f s before these figures",
+			      (double)device->nvml_age_ms / 1000);
 }
 
 /* Memory that the driver charges to the process and that the program has not allocated. NVML may be

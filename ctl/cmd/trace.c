@@ -10,6 +10,8 @@
 #include "ctl/metrics/recording.h"
 #include "ctl/output/json.h"
 #include "ctl/output/outfile.h"
+#include "ctl/output/text.h"
+#include "sys/saturating.h"
 
 /* ---- chrome trace ---- */
 
@@ -29,9 +31,13 @@ struct trace {
 };
 
 /* Writes one event without jansson's tree of all: a recording may have millions of samples. Takes
- * the object over. */
-static void write_event(struct trace *trace, json_t *event)
+ * the objects over. */
+static void write_event(struct trace *trace, json_t *event, uint64_t pid, enum track track,
+			json_t *args)
 {
+	mt_json_set_u64(event, "pid", pid);
+	mt_json_set_u64(event, "tid", track);
+	mt_json_set(event, "args", args);
 	fputs(trace->has_events ? ",\n" : "\n", trace->to);
 	json_dumpf(event, trace->to, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	json_decref(event);
@@ -55,14 +61,6 @@ static json_t *event_of(const struct trace *trace, const char *phase, const char
 	return event;
 }
 
-/* Takes args over. */
-static void set_track(json_t *event, uint64_t pid, enum track track, json_t *args)
-{
-	mt_json_set_u64(event, "pid", pid);
-	mt_json_set_u64(event, "tid", track);
-	mt_json_set(event, "args", args);
-}
-
 /* ---- metadata ---- */
 
 static void write_name(struct trace *trace, const char *kind, const char *name, uint64_t pid,
@@ -71,8 +69,7 @@ static void write_name(struct trace *trace, const char *kind, const char *name, 
 	json_t *event = event_of(trace, "M", kind, 0), *args = json_object();
 
 	mt_json_set_text(args, "name", name);
-	set_track(event, pid, track, args);
-	write_event(trace, event);
+	write_event(trace, event, pid, track, args);
 }
 
 static void write_process(struct trace *trace, const struct mt_recording_process *process)
@@ -86,8 +83,7 @@ static void write_process(struct trace *trace, const struct mt_recording_process
 	snprintf(label, sizeof(label), "%s%s%s", process->command, *process->rank ? ", rank " : "",
 		 process->rank);
 	mt_json_set_text(args, "labels", label);
-	set_track(event, process->pid, 0, args);
-	write_event(trace, event);
+	write_event(trace, event, process->pid, 0, args);
 	for (int i = 0; i < TRACKS_COUNT; i++)
 		write_name(trace, "thread_name", tracks[i], process->pid, (enum track)i);
 }
@@ -97,30 +93,30 @@ static void write_process(struct trace *trace, const struct mt_recording_process
 static void write_counter(struct trace *trace, const char *name, uint64_t time_ns, uint64_t pid,
 			  json_t *args)
 {
-	json_t *event = event_of(trace, "C", name, time_ns);
-
-	set_track(event, pid, TRACK_MEMORY, args);
-	write_event(trace, event);
+	write_event(trace, event_of(trace, "C", name, time_ns), pid, TRACK_MEMORY, args);
 }
 
 /* Of a process whose heap is not known (asleep, without the shim) RSS alone. */
 static json_t *memory_args(const struct mt_recording_sample *sample)
 {
-	const uint64_t *bytes = sample->bytes;
-	uint64_t rss = bytes[MT_RECORDING_RSS], anon = bytes[MT_RECORDING_ANON],
-		 dirty = bytes[MT_RECORDING_DIRTY];
-	struct mt_memory_parts parts;
+	const struct mt_memory_parts parts = mt_recording_parts(sample->bytes);
 	json_t *args;
 
-	if (bytes[MT_RECORDING_LIVE] == MT_RECORDING_UNKNOWN) {
-		args = json_object();
-		mt_json_set_u64(args, "rss_bytes", rss);
-		return args;
-	}
-	parts = mt_memory_parts_of(&(struct mt_memory_figures){
-		rss, anon == MT_RECORDING_UNKNOWN ? rss : anon, bytes[MT_RECORDING_LIVE],
-		dirty == MT_RECORDING_UNKNOWN ? 0 : dirty});
-	return mt_memory_parts_json(&parts);
+	if (sample->bytes[MT_RECORDING_LIVE] != MT_RECORDING_UNKNOWN)
+		return mt_memory_parts_json(&parts);
+	args = json_object();
+	mt_json_set_u64(args, "rss_bytes", sample->bytes[MT_RECORDING_RSS]);
+	return args;
+}
+
+/* Viewers stack the series of a counter, so that the second one is what reserved bytes are more. */
+static json_t *gpu_args(uint64_t allocated_bytes, uint64_t reserved_bytes)
+{
+	json_t *args = json_object();
+
+	mt_json_set_u64(args, "allocated_bytes", allocated_bytes);
+	mt_json_set_u64(args, "kept_bytes", mt_sat_sub(reserved_bytes, allocated_bytes));
+	return args;
 }
 
 static void write_sample(struct trace *trace, const struct mt_recording_sample *sample)
@@ -129,35 +125,20 @@ static void write_sample(struct trace *trace, const struct mt_recording_sample *
 	bool has_heap = bytes[MT_RECORDING_LIVE] != MT_RECORDING_UNKNOWN;
 	uint64_t reserved = bytes[MT_RECORDING_GPU_RESERVED],
 		 allocated = bytes[MT_RECORDING_GPU_ALLOCATED];
-	json_t *args;
 
 	if (bytes[MT_RECORDING_RSS] != MT_RECORDING_UNKNOWN)
 		write_counter(trace, has_heap ? "memory" : "RSS", sample->time_ns, sample->pid,
 			      memory_args(sample));
-	if (reserved == MT_RECORDING_UNKNOWN || allocated == MT_RECORDING_UNKNOWN ||
-	    trace->recording->devices_count)
-		return;
-	if (!reserved && !allocated)
-		return;
-	args = json_object();
-	mt_json_set_u64(args, "allocated_bytes", allocated);
-	mt_json_set_u64(args, "kept_bytes", reserved > allocated ? reserved - allocated : 0);
-	write_counter(trace, "GPU, all devices", sample->time_ns, sample->pid, args);
+	if (reserved != MT_RECORDING_UNKNOWN && allocated != MT_RECORDING_UNKNOWN &&
+	    !trace->recording->devices_count && (reserved || allocated))
+		write_counter(trace, "GPU, all devices", sample->time_ns, sample->pid,
+			      gpu_args(allocated, reserved));
 }
 
-/* Viewers stack the series of a counter, so that the second one is what reserved bytes are more. */
 static void write_device(struct trace *trace, const struct mt_recording_device *device)
 {
-	json_t *args = json_object();
-	char name[32];
-
-	snprintf(name, sizeof(name), "GPU %" PRIu64, device->ordinal);
-	mt_json_set_u64(args, "allocated_bytes", device->allocated_bytes);
-	mt_json_set_u64(args, "kept_bytes",
-			device->reserved_bytes > device->allocated_bytes
-				? device->reserved_bytes - device->allocated_bytes
-				: 0);
-	write_counter(trace, name, device->time_ns, device->pid, args);
+	write_counter(trace, mt_text_format("GPU %" PRIu64, device->ordinal).text, device->time_ns,
+		      device->pid, gpu_args(device->allocated_bytes, device->reserved_bytes));
 }
 
 /* ---- events ---- */
@@ -190,8 +171,7 @@ static void write_cleanup(struct trace *trace, const struct mt_recording_mark *m
 	mt_json_set_u64(args, "gc_wait_ns", wait_ns);
 	if (mark->gpu_freed_bytes)
 		mt_json_set_u64(args, "gpu_freed_bytes", mark->gpu_freed_bytes);
-	set_track(event, mark->pid, TRACK_CLEANUPS, args);
-	write_event(trace, event);
+	write_event(trace, event, mark->pid, TRACK_CLEANUPS, args);
 }
 
 static void write_instant(struct trace *trace, const struct mt_recording_mark *mark)
@@ -210,8 +190,7 @@ static void write_instant(struct trace *trace, const struct mt_recording_mark *m
 	mt_json_set_text(event, "s", "p"); /* a line across the process */
 	if (is_round)
 		mt_json_set_u64(args, "number", mark->number);
-	set_track(event, mark->pid, is_round ? TRACK_ROUNDS : TRACK_PRESSURE, args);
-	write_event(trace, event);
+	write_event(trace, event, mark->pid, is_round ? TRACK_ROUNDS : TRACK_PRESSURE, args);
 }
 
 static void write_about(const struct trace *trace)

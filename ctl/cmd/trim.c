@@ -22,10 +22,8 @@
 static void add_json(json_t *array, const struct mt_process *process,
 		     const struct mt_stats_snapshot *now)
 {
-	json_t *object = json_object();
+	json_t *object = mt_process_json(process);
 
-	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
-	mt_json_set_text(object, "comm", process->comm);
 	if (now) {
 		mt_json_set_u64(object, "rss_bytes", now->rss_bytes);
 		mt_json_set_u64(object, "heap_live_bytes", now->heap_live_bytes);
@@ -201,8 +199,9 @@ static int finish_one(const struct trim *trim, const struct mt_process *process,
 	if (error_text)
 		mt_process_say(process, error_text);
 	else if (reply->error && !trim->json)
-		printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid,
-		       process->comm);
+		printf("process %d (%s): asleep: %s\n", (int)process->pid, process->comm,
+		       mt_target_is_small(process) ? "nothing to trim"
+						   : mt_target_why_asleep(process));
 	else if (!reply->error && !trim->json)
 		print_cleanup(process, &reply->cleanup);
 	if (mt_trim_reply_exit(reply) == MT_EXIT_OK && trim->check && !mt_trim_reply_freed(reply))

@@ -244,6 +244,7 @@ struct mt_facts {
 	double age_s; /* since the start of the process, at the end; 0: not known */
 	/* neither awake nor asleep: it does not carry the shim, or its file is refused */
 	bool awake, asleep, ended, interrupted;
+	bool is_fork;   /* of its parent's program: it holds what malloc has served there */
 	bool has_woken; /* since the first sample: those before are dropped */
 	/* of the last samples in a row: it did not reply, since it is stopped or hangs */
 	unsigned silent_count;
@@ -341,7 +342,7 @@ struct mt_diagnosis {
 #undef X
 	struct mt_trend tree; /* of the PSS of all processes; only in that of the root */
 	enum mt_role role;    /* of a checklist */
-	size_t count, room;
+	size_t count;
 	/* after mt_diagnose_decide: the verdict, other causes, and what else one look shows */
 	struct mt_finding *list;
 };

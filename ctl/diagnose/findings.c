@@ -36,10 +36,7 @@ int mt_diagnose_exit_code(enum mt_verdict verdict)
 
 static struct mt_finding *append(struct mt_diagnosis *in)
 {
-	if (in->count == in->room) {
-		in->room = in->room ? 2 * in->room : 16;
-		in->list = mt_error_check_memory(realloc(in->list, in->room * sizeof(in->list[0])));
-	}
+	in->list = mt_error_make_room(in->list, in->count, sizeof(in->list[0]));
 	in->list[in->count] = (struct mt_finding){.verdict = MT_VERDICT_NONE};
 	return &in->list[in->count++];
 }
@@ -48,7 +45,7 @@ void mt_diagnosis_free(struct mt_diagnosis *diagnosis)
 {
 	free(diagnosis->list);
 	diagnosis->list = NULL;
-	diagnosis->count = diagnosis->room = 0;
+	diagnosis->count = 0;
 }
 
 struct mt_finding *mt_finding_add(struct mt_diagnosis *in, enum mt_verdict verdict, double bytes,
@@ -174,15 +171,11 @@ void mt_finding_advise(struct mt_finding *finding, const char *format, ...)
 
 struct mt_short_text mt_diagnose_rate(double bytes_per_s)
 {
-	struct mt_short_text figure;
 	double size = fabs(bytes_per_s);
 
 	if (size < 0.095 * (double)MT_MIB)
-		snprintf(figure.text, sizeof(figure.text), "%.1f kB/s", bytes_per_s / 1024);
-	else
-		snprintf(figure.text, sizeof(figure.text), "%.1f MB/s",
-			 bytes_per_s / (double)MT_MIB);
-	return figure;
+		return mt_text_format("%.1f kB/s", bytes_per_s / 1024);
+	return mt_text_format("%.1f MB/s", bytes_per_s / (double)MT_MIB);
 }
 
 void mt_finding_trend(struct mt_finding *finding, const char *label, const char *name,

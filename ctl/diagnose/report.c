@@ -96,12 +96,10 @@ static void print_processes(const struct mt_diagnose_report *report)
 struct mt_short_text mt_diagnose_history(const struct mt_facts *facts)
 {
 	double seconds = facts->history_count ? -facts->history[0].at_s : 0;
-	struct mt_short_text text = {""};
 
-	if (seconds >= 1)
-		snprintf(text.text, sizeof(text.text), ", and read the %.40s before",
-			 mt_text_span((uint64_t)(seconds * 1e9)).text);
-	return text;
+	return seconds < 1 ? (struct mt_short_text){""}
+			   : mt_text_format(", and read the %s before",
+					    mt_text_span((uint64_t)(seconds * 1e9)).text);
 }
 
 /* How the samples were taken, and how sure the verdict is. */
@@ -199,12 +197,11 @@ static json_t *cause_json(const struct mt_finding *finding)
 	mt_json_set(object, "explained_growth_bytes_per_s", json_real(finding->growth_per_s));
 	for (size_t i = 0; i < finding->evidence_count; i++) {
 		const struct mt_diagnose_evidence *line = &finding->evidence[i];
-		json_t *pair = json_object();
+		json_t *pair = mt_json_append_object(evidence);
 
 		mt_json_set(figures, line->name, json_real(line->value));
 		mt_json_set_text(pair, "label", line->label);
 		mt_json_set_text(pair, "text", line->text);
-		mt_json_append(evidence, pair);
 	}
 	for (size_t i = 0; i < finding->advice_count; i++)
 		mt_json_append(advice, json_string(finding->advice[i]));
@@ -322,25 +319,22 @@ static json_t *sites_json(const struct mt_diagnose_sites *sites)
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < sites->count; i++) {
-		json_t *object = json_object();
+		json_t *object = mt_json_append_object(array);
 
 		mt_json_set_text(object, "where", sites->list[i].name);
 		mt_json_set_u64(object, "growth_bytes", sites->list[i].grown_bytes);
 		mt_json_set_u64(object, "growth_count", sites->list[i].grown_count);
 		mt_json_set_u64(object, "samples_count", sites->list[i].sampled_count);
-		mt_json_append(array, object);
 	}
 	return array;
 }
 
 static json_t *process_json(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis)
 {
-	json_t *root = json_object(), *findings = json_array();
+	json_t *root = mt_process_json(&facts->process), *findings = json_array();
 	const struct mt_sample *last = mt_facts_last(facts);
 	size_t causes = 0;
 
-	mt_json_set_u64(root, "pid", (uint64_t)facts->process.pid);
-	mt_json_set_text(root, "comm", facts->process.comm);
 	mt_json_set_text(root, "verdict", mt_diagnose_word(diagnosis->list[0].verdict));
 	mt_json_set(root, "exit_code",
 		    json_integer(mt_diagnose_exit_code(diagnosis->list[0].verdict)));

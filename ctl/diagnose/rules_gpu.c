@@ -145,8 +145,8 @@ static void suggest_split(const struct mt_facts *facts, const struct mt_stats_oo
 	mt_finding_name(finding, "split");
 	if (strstr(conf, "expandable_segments")) /* expandable_segments:False: chosen */
 		mt_finding_start_with(finding,
-				      "PYTORCH_CUDA_ALLOC_CONF=%.80s,max_split_size_mb:%u,"
-				      "garbage_collection_threshold:0.8",
+				      "PYTORCH_CUDA_ALLOC_CONF=%.80s,max_split_size_mb:%u,garbage_"
+				      "collection_threshold:0.8",
 				      conf, split_mb(oom->asked_bytes));
 	else
 		mt_finding_start_with(finding,

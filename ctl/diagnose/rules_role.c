@@ -448,7 +448,7 @@ void mt_role_check(enum mt_role role, const struct mt_facts *facts,
 
 	*out = *diagnosis;
 	out->list = NULL;
-	out->count = out->room = 0;
+	out->count = 0;
 	out->role = role;
 	mt_rules_run(facts, shown[role], out);
 	mt_diagnose_end_advice(facts, out);

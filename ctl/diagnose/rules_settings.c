@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ctl/diagnose/diagnose.h"
+#include "ctl/metrics/series.h"
 #include "core/config.h"
 #include "sys/saturating.h"
 
@@ -19,9 +20,10 @@
 #define AWAKE_MIN_S 20
 #define PURGED_MIN  (256 * MT_MIB)
 /* of the purged bytes were faulted in again: purges had no effect */
-#define REFAULT_SHARE 0.7
-#define FAULT_BYTES   4096.0
-#define PAUSES_MIN    3
+#define REFAULT_SHARE    0.7
+#define REFAULT_COST_PCT 0.5
+#define FAULT_BYTES      4096.0
+#define PAUSES_MIN       3
 /* docs/settings.md: MT_SETTLE_MS=3000 suits such pauses */
 #define PAUSE_MIN_S      3.0
 #define NEAR_PERCENT     75
@@ -178,41 +180,56 @@ void mt_rule_kept_without_budget(const struct mt_facts *facts, struct mt_diagnos
 		mt_text_bytes(now->heap_idle_bytes).text, mt_text_count(budget).text);
 }
 
-/* Writes the setting under which such purges are not made: a longer wait for those of idle bytes,
- * for those after a fall of live bytes a slack above what each returned. False if it is set
- * already. */
-static bool find_patience(const struct mt_facts *facts, char *out, size_t out_bytes)
+/* Writes the setting under which such purges are not made, and what it keeps resident: a longer
+ * wait for those of idle bytes, for those after a fall of live bytes a slack above what each
+ * returned. False if it is set already. */
+static bool find_patience(const struct mt_facts *facts, char *out, char *out_keeps,
+			  size_t out_bytes)
 {
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	const uint64_t *made = facts->last.head.cleanups_by_reason;
-	uint64_t slack_mb = now->purged_bytes / now->purge_count / MT_MIB * 5 / 4 / 16 * 16 + 16;
+	uint64_t a_purge = now->purged_bytes / now->purge_count,
+		 slack_mb = a_purge / MT_MIB * 5 / 4 / 16 * 16 + 16;
 
 	if (made[MT_REASON_LIVE_DROP] <= made[MT_REASON_IDLE]) {
 		snprintf(out, out_bytes, "idle_ms=2000");
+		snprintf(out_keeps, out_bytes, "%.30s a purge for 2 s",
+			 mt_text_bytes(a_purge).text);
 		return setting(facts, "idle_ms") < 2000;
 	}
 	snprintf(out, out_bytes, "slack_mb=%" PRIu64, slack_mb);
+	snprintf(out_keeps, out_bytes, "up to %" PRIu64 " MB", slack_mb);
 	return setting(facts, "slack_mb") < slack_mb;
 }
 
+/* A cost within the budget is what the user has agreed to: no setting is advised then. */
 void mt_rule_refaulted(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	double back = (double)now->refault_count * FAULT_BYTES,
-	       cost_ns = (double)now->purge_cost_ns + (double)now->refault_cost_ns;
-	char patience[48];
+	       cost_pct = ((double)now->purge_cost_ns + (double)now->refault_cost_ns) /
+			  (mt_diagnose_awake_s(facts) * 1e7);
+	uint64_t budget_pct = setting(facts, "budget_pct");
+	char patience[48], keeps[48];
+	struct mt_finding *finding;
+	bool is_paid;
 
 	if (now->purged_bytes < PURGED_MIN || back < (double)now->purged_bytes * REFAULT_SHARE ||
-	    cost_ns < mt_diagnose_awake_s(facts) * 1e9 / 200 || !now->purge_count ||
-	    !find_patience(facts, patience, sizeof(patience)))
+	    !(cost_pct >= REFAULT_COST_PCT) || !now->purge_count ||
+	    !find_patience(facts, patience, keeps, sizeof(patience)))
 		return;
-	recommend(facts, out, "idle", patience,
-		  "of %s that %s returned about %s were taken back, which cost %s with the page "
-		  "faults: if RSS in between does not matter, it is better left alone",
-		  mt_text_bytes(now->purged_bytes).text,
-		  mt_text_counted(now->purge_count, "purge", "purges").text,
-		  mt_text_bytes(mt_min_u64(mt_text_round_u64(back), now->purged_bytes)).text,
-		  mt_text_ns(mt_text_round_u64(cost_ns)).text);
+	is_paid = cost_pct <= (double)budget_pct;
+	finding = mt_finding_note(
+		out, MT_NOTE, "idle", NULL,
+		"of %s that %s returned about %s were taken back, which cost %.1f %% of the time "
+		"with the page faults, %s MT_BUDGET_PCT=%" PRIu64 ": %s would keep %s resident%s",
+		mt_text_bytes(now->purged_bytes).text,
+		mt_text_counted(now->purge_count, "purge", "purges").text,
+		mt_text_bytes(mt_min_u64(mt_text_round_u64(back), now->purged_bytes)).text,
+		cost_pct, is_paid ? "within" : "above", budget_pct, patience, keeps,
+		is_paid ? " instead" : "");
+	if (!is_paid)
+		mt_finding_set(finding, facts, patience);
 }
 
 struct pauses {
@@ -318,13 +335,6 @@ static uint64_t freed_bytes(const struct mt_stats_cleanup *record)
 	return live > anon ? live : anon;
 }
 
-static int compare_gaps(const void *a, const void *b)
-{
-	const double *left = a, *right = b;
-
-	return (*left > *right) - (*left < *right);
-}
-
 /* Counts the cleanups for a drop of live bytes. *out_gap_s: the median time between two. */
 static size_t count_live_drops(const struct mt_stats_file *file, double *out_gap_s)
 {
@@ -344,7 +354,7 @@ static size_t count_live_drops(const struct mt_stats_file *file, double *out_gap
 	}
 	if (!count)
 		return before_ns != 0;
-	qsort(gaps, count, sizeof(gaps[0]), compare_gaps);
+	qsort(gaps, count, sizeof(gaps[0]), mt_series_compare);
 	*out_gap_s = gaps[count / 2];
 	return count + 1;
 }

@@ -231,8 +231,7 @@ void mt_rule_locked(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	if (facts->locked_bytes >= MT_MIB)
 		mt_finding_note(out, MT_WARN, "locked",
-				"mlock(2) keeps freed pages resident: a purge cannot give them "
-				"back",
+				"mlock(2) keeps freed pages resident: a purge cannot return them",
 				"%s are locked", mt_text_bytes(facts->locked_bytes).text);
 }
 
@@ -324,7 +323,7 @@ void mt_rule_given_cgroup(const struct mt_facts *facts, struct mt_diagnosis *out
 	mt_process_limit_given(&facts->process, &facts->last, directory, sizeof(directory));
 	if (!*directory)
 		return;
-	error = mt_limit_find_given(&facts->process, directory, &limit);
+	error = mt_limit_find_given(&facts->process, directory, 0, &limit);
 	mt_text_clean(directory, sizeof(directory));
 	if (error)
 		add_no_cgroup(out, directory);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/metrics/series.h"
 #include "ctl/output/error.h"
 
 #define POINTS_MIN  6
@@ -108,16 +109,9 @@ const char *mt_trend_doubt_word(enum mt_trend_doubt doubt)
 	return words[doubt];
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double median(double *values, size_t count)
 {
-	qsort(values, count, sizeof(*values), compare);
+	qsort(values, count, sizeof(*values), mt_series_compare);
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 

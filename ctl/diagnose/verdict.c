@@ -141,7 +141,7 @@ static void show_sleep(const struct mt_facts *facts, struct mt_finding *finding)
 {
 	if (facts->asleep)
 		mt_finding_show(finding, "the shim", "asleep", 1,
-				"asleep: malloc has allocated little (MT_MIN_MB)");
+				"asleep: malloc has allocated little");
 }
 
 /* Returns anonymous bytes of a process whose shim is asleep that malloc cannot have allocated. */
@@ -151,7 +151,7 @@ static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 	uint64_t most_mb = MT_DIAGNOSE_ASLEEP_MB,
 		 anon = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, anon_bytes));
 
-	if (!facts->asleep || !facts->samples_count)
+	if (!facts->asleep || !facts->samples_count || facts->is_fork)
 		return 0;
 	if (min_mb && (!mt_text_parse_u64(min_mb, &most_mb) || most_mb > UINT64_MAX / MT_MIB))
 		return 0;
@@ -372,16 +372,13 @@ void mt_rule_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 struct mt_short_text mt_diagnose_time(double seconds)
 {
-	struct mt_short_text text;
 	double tens = ceil(seconds / 10) * 10, minutes = ceil(seconds / 60);
 
 	if (tens <= 90)
-		snprintf(text.text, sizeof(text.text), "%.0fs", tens);
-	else if (minutes <= 120)
-		snprintf(text.text, sizeof(text.text), "%.0fm", minutes);
-	else
-		snprintf(text.text, sizeof(text.text), "%.0fh", fmin(ceil(minutes / 60), 24));
-	return text;
+		return mt_text_format("%.0fs", tens);
+	if (minutes <= 120)
+		return mt_text_format("%.0fm", minutes);
+	return mt_text_format("%.0fh", fmin(ceil(minutes / 60), 24));
 }
 
 /* The trend that a verdict waits for; NULL: none. Live memory has to be decided. Beside it either
@@ -412,15 +409,10 @@ struct wait {
 /* The end of a title: what to do about it. */
 static struct mt_short_text remedy(const struct mt_facts *facts, const struct wait *wait)
 {
-	struct mt_short_text text;
-
 	if (wait->is_over)
-		snprintf(text.text, sizeof(text.text), ", and %.20s did not settle it",
-			 mt_text_span((uint64_t)(facts->duration_s * 1e9)).text);
-	else
-		snprintf(text.text, sizeof(text.text), ", use --for %.20s",
-			 mt_diagnose_time(wait->needed_s).text);
-	return text;
+		return mt_text_format(", and %s did not settle it",
+				      mt_text_span((uint64_t)(facts->duration_s * 1e9)).text);
+	return mt_text_format(", use --for %s", mt_diagnose_time(wait->needed_s).text);
 }
 
 /* What is said of a figure in doubt, before its size and behind it, and what comes within the time

@@ -60,16 +60,13 @@ static struct mt_short_text late_text(const struct mt_cleanup_entry *entry)
 {
 	const struct mt_stats_cleanup *late = entry->late;
 	double seconds = (double)mt_sat_sub(late->time_ns, entry->cleanup->time_ns) / 1e9;
-	struct mt_short_text text;
 
 	if (entry->has_joined || late->gc_state != MT_GC_DONE)
-		snprintf(text.text, sizeof(text.text), "%s %.1f s later",
-			 late->gc_state == MT_GC_DONE ? "ran" : "left out", seconds);
-	else
-		snprintf(text.text, sizeof(text.text), "%.14s objects, %.1f s later, %.14s",
-			 mt_text_count(late->gc_collected_count).text, seconds,
-			 mt_text_change(late->rss_before_bytes, late->rss_after_bytes).text);
-	return text;
+		return mt_text_format("%s %.1f s later",
+				      late->gc_state == MT_GC_DONE ? "ran" : "left out", seconds);
+	return mt_text_format("%.14s objects, %.1f s later, %.14s",
+			      mt_text_count(late->gc_collected_count).text, seconds,
+			      mt_text_change(late->rss_before_bytes, late->rss_after_bytes).text);
 }
 
 struct mt_short_text mt_cleanup_gc_text(const struct mt_cleanup_entry *entry)
@@ -80,15 +77,13 @@ struct mt_short_text mt_cleanup_gc_text(const struct mt_cleanup_entry *entry)
 		[MT_GC_LATE] = "waits: main thread runs C code",
 		[MT_GC_BLOCKED] = "waits: main thread in a system call",
 		[MT_GC_SHARED] = "left out: would copy shared pages"};
-	struct mt_short_text text;
 	uint32_t state = entry->cleanup->gc_state;
 
 	if (entry->late)
 		return late_text(entry);
 	if (state == MT_GC_DONE)
 		return mt_text_counted(entry->cleanup->gc_collected_count, "object", "objects");
-	snprintf(text.text, sizeof(text.text), "%s", state < MT_GC_COUNT ? words[state] : "?");
-	return text;
+	return mt_text_format("%s", state < MT_GC_COUNT ? words[state] : "?");
 }
 
 uint64_t mt_cleanup_kept_since_ns(const struct mt_stats_file *file)

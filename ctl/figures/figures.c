@@ -120,11 +120,10 @@ bool mt_figure_applies(const struct mt_figure *figure, bool uses_cuda)
 
 struct mt_short_text mt_figure_text(const struct mt_figure *figure, const void *from)
 {
-	struct mt_short_text result = {"-"};
 	uint64_t value = mt_figure_value(figure, from);
 
 	if (!mt_figure_is_known(figure, from))
-		return result;
+		return mt_text_format("-");
 	if (mt_text_ends_with(figure->name, "_bytes"))
 		return mt_text_bytes(value);
 	if (mt_text_ends_with(figure->name, "_ns"))
@@ -132,26 +131,22 @@ struct mt_short_text mt_figure_text(const struct mt_figure *figure, const void *
 	if (mt_text_ends_with(figure->name, "_count"))
 		return mt_text_count(value);
 	if (mt_text_ends_with(figure->name, "_ms"))
-		snprintf(result.text, sizeof(result.text), "%.40s ms", mt_text_count(value).text);
-	else if (mt_text_ends_with(figure->name, "_ratio" THOUSANDTHS))
-		snprintf(result.text, sizeof(result.text), "%.1f %%", (double)value / 10);
-	else if (mt_text_ends_with(figure->name, THOUSANDTHS))
-		snprintf(result.text, sizeof(result.text), "%.3f", (double)value / 1000);
-	else
-		snprintf(result.text, sizeof(result.text), "%" PRIu64, value);
-	return result;
+		return mt_text_format("%s ms", mt_text_count(value).text);
+	if (mt_text_ends_with(figure->name, "_ratio" THOUSANDTHS))
+		return mt_text_format("%.1f %%", (double)value / 10);
+	if (mt_text_ends_with(figure->name, THOUSANDTHS))
+		return mt_text_format("%.3f", (double)value / 1000);
+	return mt_text_format("%" PRIu64, value);
 }
 
 /* The name under which text and JSON show it: _thousandths are shown as a fraction. */
 static struct mt_short_text title_of(const struct mt_figure *figure)
 {
-	struct mt_short_text result;
 	size_t length = strlen(figure->name);
 
 	if (mt_text_ends_with(figure->name, THOUSANDTHS))
 		length -= sizeof(THOUSANDTHS) - 1;
-	snprintf(result.text, sizeof(result.text), "%.*s", (int)length, figure->name);
-	return result;
+	return mt_text_format("%.*s", (int)length, figure->name);
 }
 
 static json_t *value_json(const struct mt_figure *figure, const void *from)
@@ -354,12 +349,10 @@ const char *mt_stats_word_framework(size_t place, uint32_t *out_bit)
 
 struct mt_short_text mt_stats_word_driver(const struct mt_stats_head *head)
 {
-	struct mt_short_text result = {"unknown"};
-
-	if (head->driver_version)
-		snprintf(result.text, sizeof(result.text), "%u.%u", head->driver_version / 1000,
-			 head->driver_version % 1000 / 10);
-	return result;
+	if (!head->driver_version)
+		return mt_text_format("unknown");
+	return mt_text_format("%u.%u", head->driver_version / 1000,
+			      head->driver_version % 1000 / 10);
 }
 
 double mt_stats_percent(uint64_t used_bytes, uint64_t limit_bytes)

@@ -184,7 +184,7 @@ size_t mt_last_look_list(const char *folder, struct mt_last_look **out)
 		if (!mt_text_ends_with(entry->d_name, ".last"))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		*out = mt_error_check_memory(realloc(*out, (count + 1) * sizeof(**out)));
+		*out = mt_error_make_room(*out, count, sizeof(**out));
 		if (mt_last_look_read(path, &(*out)[count], &why) == MT_ERR_OK)
 			count++;
 		else

@@ -146,7 +146,7 @@ static const struct source fixed[] = {
 	 .write_page = write_build},
 	{.metric = {.name = "mtshim_processes",
 		    .labels = "state",
-		    .help = "shimmed processes: awake; asleep, since they are small; refused, "
+		    .help = "shimmed processes: awake; asleep, without files; refused, "
 			    "since their stats file is invalid or their MT_DIR can hold none; "
 			    "unresponsive, since their mappings cannot be read in time: these may "
 			    "be without the shim"},
@@ -382,23 +382,13 @@ void mt_openmetrics_each(const struct mt_process_list *processes, struct mt_expo
 	free(sample.list);
 }
 
-static char *render(const struct mt_process_list *processes, enum mt_exposition_format format,
-		    size_t *out_bytes)
+char *mt_openmetrics_render(const struct mt_process_list *processes,
+			    enum mt_exposition_format format, size_t *out_bytes)
 {
 	struct mt_exposition page = {.format = format};
 
 	mt_openmetrics_each(processes, &page);
 	return mt_exposition_end(&page, out_bytes);
-}
-
-char *mt_openmetrics_render(const struct mt_process_list *processes, size_t *out_bytes)
-{
-	return render(processes, MT_EXPOSITION_OPENMETRICS, out_bytes);
-}
-
-char *mt_openmetrics_render_old(const struct mt_process_list *processes, size_t *out_bytes)
-{
-	return render(processes, MT_EXPOSITION_TEXT, out_bytes);
 }
 
 /* ---- exposition ---- */

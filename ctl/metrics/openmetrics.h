@@ -20,12 +20,12 @@ struct mt_process_list;
 #define MT_OPENMETRICS_TYPE     "application/openmetrics-text; version=1.0.0; charset=utf-8"
 #define MT_OPENMETRICS_OLD_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/* Returns all families in OpenMetrics 1.0, ended by "# EOF
- * " and a NUL that *out_bytes does not count. The caller frees. */
-char *mt_openmetrics_render(const struct mt_process_list *processes, size_t *out_bytes);
+enum mt_exposition_format { MT_EXPOSITION_OPENMETRICS, MT_EXPOSITION_TEXT };
 
-/* The same families in the text format 0.0.4. The caller frees. */
-char *mt_openmetrics_render_old(const struct mt_process_list *processes, size_t *out_bytes);
+/* Returns all families in OpenMetrics 1.0, ended by "# EOF", or in the text format 0.0.4, and a NUL
+ * that *out_bytes does not count. The caller frees. */
+char *mt_openmetrics_render(const struct mt_process_list *processes,
+			    enum mt_exposition_format format, size_t *out_bytes);
 
 /* Hands every sample to page->take. */
 void mt_openmetrics_each(const struct mt_process_list *processes, struct mt_exposition *page);
@@ -63,8 +63,6 @@ void mt_metric_of_figure(const struct mt_figure *figure, const char *prefix, str
 
 /* Fills out->sample from name and type. */
 void mt_metric_name_sample(struct mt_metric *out);
-
-enum mt_exposition_format { MT_EXPOSITION_OPENMETRICS, MT_EXPOSITION_TEXT };
 
 #define MT_LABELS_MAX    8u
 #define MT_LABEL_NUMBERS 2u

@@ -152,11 +152,10 @@ static json_t *list_of(json_t *attributes)
 
 	json_object_foreach(attributes, name, value)
 	{
-		json_t *object = json_object();
+		json_t *object = mt_json_append_object(list);
 
 		mt_json_set_text(object, "key", name);
 		mt_json_set(object, "value", json_incref(value));
-		mt_json_append(list, object);
 	}
 	json_decref(attributes);
 	return list;

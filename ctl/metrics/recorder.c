@@ -137,12 +137,11 @@ static json_t *devices_json(const struct mt_stats_file *file)
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < file->head.devices_count; i++) {
-		json_t *device = json_object();
+		json_t *device = mt_json_append_object(array);
 
 		mt_json_set_u64(device, "ordinal", file->devices[i].ordinal);
 		mt_json_set_text(device, "name", file->devices[i].name);
 		mt_json_set_u64(device, "total_bytes", file->devices[i].total_bytes);
-		mt_json_append(array, device);
 	}
 	return array;
 }
@@ -212,10 +211,9 @@ static json_t *device_samples(const struct mt_stats_file *file)
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < file->head.devices_count; i++) {
-		json_t *device = json_object();
+		json_t *device = mt_json_append_object(array);
 
 		mt_figures_set_recorded(device, MT_FIGURES_DEVICE, &file->devices[i], true);
-		mt_json_append(array, device);
 	}
 	return array;
 }
@@ -272,8 +270,8 @@ static struct watched *watch(struct mt_recorder *recorder, const struct mt_proce
 {
 	struct watched *watched;
 
-	recorder->list = mt_error_check_memory(
-		realloc(recorder->list, (recorder->count + 1) * sizeof(*recorder->list)));
+	recorder->list =
+		mt_error_make_room(recorder->list, recorder->count, sizeof(*recorder->list));
 	watched = &recorder->list[recorder->count++];
 	*watched = (struct watched){.process = *process, .state = WATCHED_NEW};
 	/* Events before the recording are left out. */

@@ -17,21 +17,13 @@
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 
-/* Makes room for one more element of `bytes`. Capacities are powers of two. */
-static void *make_room(void *list, size_t count, size_t bytes)
-{
-	if (count & (count - 1) || count == 1)
-		return list;
-	return mt_error_check_memory(realloc(list, (count ? count * 2 : 2) * bytes));
-}
-
 bool mt_recording_add_sample(struct mt_recording *recording,
 			     const struct mt_recording_sample *sample)
 {
 	if (recording->samples_count >= MT_RECORDING_SAMPLES_MAX)
 		return false;
 	recording->samples =
-		make_room(recording->samples, recording->samples_count, sizeof(*sample));
+		mt_error_make_room(recording->samples, recording->samples_count, sizeof(*sample));
 	recording->samples[recording->samples_count++] = *sample;
 	return true;
 }
@@ -41,7 +33,7 @@ static bool add_device(struct mt_recording *recording, const struct mt_recording
 	if (recording->devices_count >= MT_RECORDING_SAMPLES_MAX)
 		return false;
 	recording->devices =
-		make_room(recording->devices, recording->devices_count, sizeof(*device));
+		mt_error_make_room(recording->devices, recording->devices_count, sizeof(*device));
 	recording->devices[recording->devices_count++] = *device;
 	return true;
 }
@@ -50,7 +42,8 @@ bool mt_recording_add_mark(struct mt_recording *recording, const struct mt_recor
 {
 	if (recording->marks_count >= MT_RECORDING_MARKS_MAX)
 		return false;
-	recording->marks = make_room(recording->marks, recording->marks_count, sizeof(*mark));
+	recording->marks =
+		mt_error_make_room(recording->marks, recording->marks_count, sizeof(*mark));
 	recording->marks[recording->marks_count++] = *mark;
 	return true;
 }
@@ -69,8 +62,8 @@ struct mt_recording_process *mt_recording_add_process(struct mt_recording *recor
 
 	if (process || recording->processes_count >= MT_RECORDING_PROCESSES_MAX)
 		return process;
-	recording->processes =
-		make_room(recording->processes, recording->processes_count, sizeof(*process));
+	recording->processes = mt_error_make_room(recording->processes, recording->processes_count,
+						  sizeof(*process));
 	process = &recording->processes[recording->processes_count++];
 	*process = (struct mt_recording_process){.pid = pid};
 	return process;
@@ -120,6 +113,18 @@ static void sort_all(struct mt_recording *recording)
 	sort(recording->samples, recording->samples_count, sizeof(*recording->samples), by_time);
 	sort(recording->devices, recording->devices_count, sizeof(*recording->devices), by_time);
 	sort(recording->marks, recording->marks_count, sizeof(*recording->marks), marks_by_time);
+}
+
+struct mt_memory_parts mt_recording_parts(const uint64_t *bytes)
+{
+	uint64_t rss = bytes[MT_RECORDING_RSS], anon = bytes[MT_RECORDING_ANON],
+		 live = bytes[MT_RECORDING_LIVE], dirty = bytes[MT_RECORDING_DIRTY];
+
+	if (live == MT_RECORDING_UNKNOWN)
+		return mt_memory_parts_unknown(rss);
+	return mt_memory_parts_of(
+		&(struct mt_memory_figures){rss, anon == MT_RECORDING_UNKNOWN ? rss : anon, live,
+					    dirty == MT_RECORDING_UNKNOWN ? 0 : dirty});
 }
 
 uint64_t mt_recording_begin_ns(const struct mt_recording *recording)

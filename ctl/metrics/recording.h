@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "ctl/channel/target.h"
+#include "ctl/figures/memory_parts.h"
 #include "ctl/figures/stats_file.h"
 #include "ctl/output/json.h"
 #include "ctl/process/start_command.h"
@@ -120,6 +121,11 @@ void mt_recording_free(struct mt_recording *recording);
 /* Returns the process of this pid; NULL: it has no samples. */
 const struct mt_recording_process *mt_recording_process(const struct mt_recording *recording,
 							uint64_t pid);
+
+/* Returns the parts of a sample's RSS, of its `bytes`. If its heap is not known (asleep, without
+ * the shim), all of it is other memory. Recordings by hand may lack the anonymous and the free
+ * bytes. */
+struct mt_memory_parts mt_recording_parts(const uint64_t *bytes);
 
 /* Return the time of the first sample, and of the last sample, event or end; 0: there are no
  * samples. */

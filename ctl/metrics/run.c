@@ -48,13 +48,6 @@ static size_t find_tear_down(const struct mt_series *rss)
 	return at;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double end_of_work(const struct mt_recording *recording, const struct mt_series *rss)
 {
 	double looks[REST_MOST];
@@ -72,7 +65,7 @@ static double end_of_work(const struct mt_recording *recording, const struct mt_
 		if (!isnan(look->y))
 			looks[count++] = look->y;
 	}
-	qsort(looks, count, sizeof(*looks), compare);
+	qsort(looks, count, sizeof(*looks), mt_series_compare);
 	return count ? looks[(count - 1) / 2] : mt_series_sum_up(rss).end;
 }
 
@@ -206,21 +199,16 @@ size_t mt_run_columns(const struct mt_run *runs, size_t count, enum mt_run_colum
 	return columns_count;
 }
 
-static void write_time(double seconds, char *out, size_t out_bytes)
+/* Short times have more decimals: the printed times give the printed difference in %. */
+static struct mt_short_text time_text(double seconds)
 {
 	if (isnan(seconds))
-		snprintf(out, out_bytes, "-");
-	else if (seconds < 120)
-		snprintf(out, out_bytes, "%.1f s", seconds);
-	else if (seconds < 7200)
-		snprintf(out, out_bytes, "%.1f min", seconds / 60);
-	else
-		snprintf(out, out_bytes, "%.1f h", seconds / 3600);
-}
-
-static void write_bytes(double value, char *out, size_t out_bytes)
-{
-	snprintf(out, out_bytes, "%s", mt_text_bytes(mt_text_round_u64(value)).text);
+		return mt_text_format("-");
+	if (seconds < 120)
+		return mt_text_format("%.*f s", seconds < 1 ? 3 : seconds < 10 ? 2 : 1, seconds);
+	if (seconds < 7200)
+		return mt_text_format("%.1f min", seconds / 60);
+	return mt_text_format("%.1f h", seconds / 3600);
 }
 
 /* NAN: the column has no value that runs are held against. */
@@ -255,9 +243,10 @@ void mt_run_cell(const struct mt_run *run, const struct mt_run *first, enum mt_r
 			 (unsigned long)run->recording->code);
 	else if (column == MT_RUN_EXIT)
 		snprintf(out, out_bytes, "-");
+	else if (column == MT_RUN_TIME || column == MT_RUN_CPU)
+		snprintf(out, out_bytes, "%s", time_text(value).text);
 	else
-		(column == MT_RUN_TIME || column == MT_RUN_CPU ? write_time : write_bytes)(
-			value, out, out_bytes);
+		snprintf(out, out_bytes, "%s", mt_text_bytes(mt_text_round_u64(value)).text);
 	used = strlen(out);
 	if (fabs(change) < 99999)
 		snprintf(out + used, out_bytes - used, " (%+.0f %%)", change);

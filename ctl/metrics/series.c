@@ -109,20 +109,15 @@ static uint64_t or_else(uint64_t bytes, uint64_t other)
 	return bytes == MT_RECORDING_UNKNOWN ? other : bytes;
 }
 
-/* `bytes` as in a sample. Recordings by hand may lack the anonymous and the free bytes. */
+/* `bytes` as in a sample. */
 static uint64_t value_of(const struct which *which, const uint64_t *bytes)
 {
-	uint64_t rss = bytes[MT_RECORDING_RSS], live = bytes[MT_RECORDING_LIVE];
-	struct mt_memory_parts parts;
-
 	if (!which->is_part)
 		return bytes[which->figure];
-	if (rss == MT_RECORDING_UNKNOWN || live == MT_RECORDING_UNKNOWN)
+	if (bytes[MT_RECORDING_RSS] == MT_RECORDING_UNKNOWN ||
+	    bytes[MT_RECORDING_LIVE] == MT_RECORDING_UNKNOWN)
 		return MT_RECORDING_UNKNOWN;
-	parts = mt_memory_parts_of(
-		&(struct mt_memory_figures){rss, or_else(bytes[MT_RECORDING_ANON], rss), live,
-					    or_else(bytes[MT_RECORDING_DIRTY], 0)});
-	return parts.bytes[which->part];
+	return mt_recording_parts(bytes).bytes[which->part];
 }
 
 /* Records have no free bytes: what a cleanup returned was free before it. Else those of the sample,
@@ -266,6 +261,13 @@ struct mt_series mt_series_copy(const struct mt_series *series)
 
 	memcpy(copy.list, series->list, series->count * sizeof(*copy.list));
 	return copy;
+}
+
+int mt_series_compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
 }
 
 void mt_series_free(struct mt_series *series)

@@ -73,6 +73,9 @@ struct mt_series mt_series_of_device(const struct mt_recording *recording,
 
 void mt_series_free(struct mt_series *series);
 
+/* Compares two doubles, for qsort(3). */
+int mt_series_compare(const void *a, const void *b);
+
 /* Returns a copy. The caller frees. */
 struct mt_series mt_series_copy(const struct mt_series *series);
 

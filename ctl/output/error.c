@@ -6,6 +6,8 @@
 
 #include "ctl/output/text.h"
 
+#define ROOM_MIN 16u /* a power of two */
+
 const char *mt_error_text(uint64_t error)
 {
 	static const char *const texts[] = {
@@ -79,4 +81,11 @@ void *mt_error_check_memory(void *memory)
 		exit(MT_EXIT_USAGE);
 	}
 	return memory;
+}
+
+void *mt_error_make_room(void *list, size_t count, size_t bytes)
+{
+	if (count && (count < ROOM_MIN || (count & (count - 1))))
+		return list;
+	return mt_error_check_memory(realloc(list, (count ? count * 2 : ROOM_MIN) * bytes));
 }

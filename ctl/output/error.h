@@ -4,6 +4,7 @@
 #ifndef MT_CTL_OUTPUT_ERROR_H
 #define MT_CTL_OUTPUT_ERROR_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "sys/attr.h"
@@ -55,5 +56,9 @@ enum mt_exit mt_error_exit(enum mt_err error);
 /* Returns `memory`, the result of malloc(3) and the like. Ends mtctl with a message if it is
  * NULL. */
 void *mt_error_check_memory(void *memory);
+
+/* Returns the list with room for one more item of `bytes`; NULL is an empty list. Every addition to
+ * the list must come through here: its room follows from `count`, and is 16 or a power of two. */
+void *mt_error_make_room(void *list, size_t count, size_t bytes);
 
 #endif

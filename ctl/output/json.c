@@ -55,6 +55,14 @@ void mt_json_append(json_t *array, json_t *value)
 		mt_error_check_memory(NULL);
 }
 
+json_t *mt_json_append_object(json_t *array)
+{
+	json_t *object = json_object();
+
+	mt_json_append(array, object);
+	return object;
+}
+
 bool mt_json_get_u64(const json_t *object, const char *name, uint64_t most, uint64_t *out)
 {
 	const json_t *value = json_object_get(object, name);

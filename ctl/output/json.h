@@ -24,6 +24,8 @@ void mt_json_set_u64_if(json_t *object, const char *name, bool is_known, uint64_
 void mt_json_set_text_or_null(json_t *object, const char *name, const char *text);
 void mt_json_set_bool(json_t *object, const char *name, bool value);
 void mt_json_append(json_t *array, json_t *value);
+/* Appends an empty object, which the array owns. */
+json_t *mt_json_append_object(json_t *array);
 
 /* Read a member; *out is unchanged if it is missing. mt_json_get_u64 returns false unless it is a
  * whole number from 0 to `most`; mt_json_get_text copies the text, cleaned and cut to fit. */

@@ -16,17 +16,13 @@
 
 struct mt_table {
 	char sides[COLUMNS_MAX]; /* '<' or '>' */
-	size_t columns_count, cells_count, cells_room;
+	size_t columns_count, cells_count;
 	char **cells; /* row by row, the headings first */
 };
 
 void mt_table_add(struct mt_table *table, const char *text)
 {
-	if (table->cells_count == table->cells_room) {
-		table->cells_room = table->cells_room ? table->cells_room * 2 : 64;
-		table->cells = mt_error_check_memory(
-			realloc(table->cells, table->cells_room * sizeof(*table->cells)));
-	}
+	table->cells = mt_error_make_room(table->cells, table->cells_count, sizeof(*table->cells));
 	table->cells[table->cells_count++] = mt_error_check_memory(strdup(text));
 }
 

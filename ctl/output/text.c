@@ -5,6 +5,7 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,52 +18,49 @@
 
 #define MB 1048576.0
 
-struct mt_short_text mt_text_bytes(uint64_t bytes)
+struct mt_short_text mt_text_format(const char *format, ...)
 {
 	struct mt_short_text result;
+	va_list arguments;
 
-	if (bytes >= (uint64_t)10 << 30)
-		snprintf(result.text, sizeof(result.text), "%.1f GB", (double)bytes / MB / 1024);
-	else
-		snprintf(result.text, sizeof(result.text), "%.1f MB", (double)bytes / MB);
+	va_start(arguments, format);
+	vsnprintf(result.text, sizeof(result.text), format, arguments);
+	va_end(arguments);
 	return result;
+}
+
+struct mt_short_text mt_text_bytes(uint64_t bytes)
+{
+	if (bytes >= (uint64_t)10 << 30)
+		return mt_text_format("%.1f GB", (double)bytes / MB / 1024);
+	return mt_text_format("%.1f MB", (double)bytes / MB);
 }
 
 struct mt_short_text mt_text_signed_bytes(int64_t bytes)
 {
 	uint64_t value = bytes < 0 ? (uint64_t)-bytes : (uint64_t)bytes;
-	struct mt_short_text result;
 
 	if (value < UINT64_C(1) << 20)
-		snprintf(result.text, sizeof(result.text), "%s%.1f kB", bytes < 0 ? "-" : "",
-			 (double)value / 1024);
-	else
-		snprintf(result.text, sizeof(result.text), "%s%.60s", bytes < 0 ? "-" : "",
-			 mt_text_bytes(value).text);
-	return result;
+		return mt_text_format("%s%.1f kB", bytes < 0 ? "-" : "", (double)value / 1024);
+	return mt_text_format("%s%.60s", bytes < 0 ? "-" : "", mt_text_bytes(value).text);
+}
+
+static const char *sign_of(uint64_t from, uint64_t to)
+{
+	return to > from ? "+" : to < from ? "-" : "";
 }
 
 struct mt_short_text mt_text_change(uint64_t from, uint64_t to)
 {
-	struct mt_short_text result, size = mt_text_bytes(to > from ? to - from : from - to);
-
-	snprintf(result.text, sizeof(result.text), "%s%.40s",
-		 to > from   ? "+"
-		 : to < from ? "-"
-			     : "",
-		 size.text);
-	return result;
+	return mt_text_format("%s%s", sign_of(from, to),
+			      mt_text_bytes(to > from ? to - from : from - to).text);
 }
 
 struct mt_short_text mt_text_ns(uint64_t ns)
 {
-	struct mt_short_text result;
-
 	if (ns >= 10000000000u)
-		snprintf(result.text, sizeof(result.text), "%.1f s", (double)ns / 1e9);
-	else
-		snprintf(result.text, sizeof(result.text), "%.1f ms", (double)ns / 1e6);
-	return result;
+		return mt_text_format("%.1f s", (double)ns / 1e9);
+	return mt_text_format("%.1f ms", (double)ns / 1e6);
 }
 
 struct mt_short_text mt_text_duration(double seconds)
@@ -71,15 +69,11 @@ struct mt_short_text mt_text_duration(double seconds)
 		const char *unit;
 		double seconds, from;
 	} units[] = {{"h", 3600, 7200}, {"min", 60, 120}, {"s", 1, 1}, {"ms", 1e-3, 1e-3}};
-	struct mt_short_text result = {"0 s"};
 
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (seconds >= units[i].from) {
-			snprintf(result.text, sizeof(result.text), "%.4g %s",
-				 seconds / units[i].seconds, units[i].unit);
-			break;
-		}
-	return result;
+		if (seconds >= units[i].from)
+			return mt_text_format("%.4g %s", seconds / units[i].seconds, units[i].unit);
+	return mt_text_format("0 s");
 }
 
 struct mt_short_text mt_text_span(uint64_t ns)
@@ -89,17 +83,12 @@ struct mt_short_text mt_text_span(uint64_t ns)
 		uint64_t seconds;
 	} units[] = {{"days", 86400}, {"h", 3600}, {"min", 60}};
 	uint64_t seconds = ns / 1000000000u;
-	struct mt_short_text result;
 
-	snprintf(result.text, sizeof(result.text), "%" PRIu64 " s", seconds);
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (seconds < 2 * units[i].seconds)
-			continue;
-		snprintf(result.text, sizeof(result.text), "%" PRIu64 " %s",
-			 seconds / units[i].seconds, units[i].unit);
-		break;
-	}
-	return result;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (seconds >= 2 * units[i].seconds)
+			return mt_text_format("%" PRIu64 " %s", seconds / units[i].seconds,
+					      units[i].unit);
+	return mt_text_format("%" PRIu64 " s", seconds);
 }
 
 struct mt_short_text mt_text_count(uint64_t count)
@@ -119,11 +108,7 @@ struct mt_short_text mt_text_count(uint64_t count)
 
 struct mt_short_text mt_text_counted(uint64_t count, const char *one, const char *more)
 {
-	struct mt_short_text result;
-
-	snprintf(result.text, sizeof(result.text), "%.27s %s", mt_text_count(count).text,
-		 count == 1 ? one : more);
-	return result;
+	return mt_text_format("%.27s %s", mt_text_count(count).text, count == 1 ? one : more);
 }
 
 struct mt_short_text mt_text_clock(uint64_t realtime_ns)
@@ -348,66 +333,48 @@ const char *mt_text_nearest(const char *word, const char *const *words, size_t c
 struct mt_short_text mt_short_bytes(uint64_t bytes)
 {
 	static const char units[] = "KMGT";
-	struct mt_short_text figure = {"0"};
 	double value = (double)bytes / 1024;
 	size_t unit = 0;
 
 	if (!bytes)
-		return figure;
+		return mt_text_format("0");
 	while (value >= 999.5 && unit + 1 < sizeof(units) - 1) {
 		value /= 1024;
 		unit++;
 	}
 	if (unit == 0 || value >= 99.95)
-		snprintf(figure.text, sizeof(figure.text), "%.0f%c", value < 1 ? 1 : value,
-			 units[unit]);
-	else if (unit >= 2 && value < 9.995)
-		snprintf(figure.text, sizeof(figure.text), "%.2f%c", value, units[unit]);
-	else
-		snprintf(figure.text, sizeof(figure.text), "%.1f%c", value, units[unit]);
-	return figure;
+		return mt_text_format("%.0f%c", value < 1 ? 1 : value, units[unit]);
+	return mt_text_format("%.*f%c", unit >= 2 && value < 9.995 ? 2 : 1, value, units[unit]);
 }
 
 struct mt_short_text mt_short_change(uint64_t before, uint64_t after)
 {
-	struct mt_short_text figure,
-		size = mt_short_bytes(after > before ? after - before : before - after);
-
-	snprintf(figure.text, sizeof(figure.text), "%s%.40s",
-		 after > before   ? "+"
-		 : after < before ? "-"
-				  : "",
-		 size.text);
-	return figure;
+	return mt_text_format(
+		"%s%s", sign_of(before, after),
+		mt_short_bytes(after > before ? after - before : before - after).text);
 }
 
 struct mt_short_text mt_short_ago(uint64_t now_ns, uint64_t then_ns)
 {
 	uint64_t seconds = now_ns > then_ns ? (now_ns - then_ns) / 1000000000u : 0;
-	struct mt_short_text figure;
 
 	if (seconds < 60)
-		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 "s", seconds);
-	else if (seconds < 3600)
-		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 "m", seconds / 60);
-	else if (seconds < 86400)
-		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 "h", seconds / 3600);
-	else
-		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 "d", seconds / 86400);
-	return figure;
+		return mt_text_format("%" PRIu64 "s", seconds);
+	if (seconds < 3600)
+		return mt_text_format("%" PRIu64 "m", seconds / 60);
+	if (seconds < 86400)
+		return mt_text_format("%" PRIu64 "h", seconds / 3600);
+	return mt_text_format("%" PRIu64 "d", seconds / 86400);
 }
 
 struct mt_short_text mt_short_percent(double percent)
 {
-	struct mt_short_text figure;
-
-	snprintf(figure.text, sizeof(figure.text), "%.*f",
-		 percent >= 9.95    ? 0
-		 : percent >= 0.095 ? 1
-		 : percent > 0      ? 2
-				    : 0,
-		 percent);
-	return figure;
+	return mt_text_format("%.*f",
+			      percent >= 9.95    ? 0
+			      : percent >= 0.095 ? 1
+			      : percent > 0      ? 2
+						 : 0,
+			      percent);
 }
 
 /* ---- units ---- */

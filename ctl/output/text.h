@@ -13,6 +13,9 @@ struct mt_short_text {
 	char text[64];
 };
 
+/* A text in the format of printf, cut to fit. */
+struct mt_short_text mt_text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 struct mt_short_text mt_text_bytes(uint64_t bytes);       /* "262.1 MB", "16.0 GB" from 10 GB on */
 struct mt_short_text mt_text_signed_bytes(int64_t bytes); /* "1.2 MB", "-12.3 kB" */
 struct mt_short_text mt_text_change(uint64_t from, uint64_t to); /* "-311.9 MB", "+0.2 MB" */

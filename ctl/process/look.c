@@ -362,8 +362,7 @@ enum mt_err mt_look_read(pid_t pid, struct mt_look *out, struct mt_error_reason 
 	if (out->process.is_kernel)
 		return mt_error_because(
 			why, MT_ERR_INVALID,
-			"process %d (%s) is a thread of the kernel: it has no memory "
-			"of its own",
+			"process %d (%s) is a thread of the kernel: it has no memory of its own",
 			(int)out->process.pid, out->process.comm);
 	error = mt_smaps_read(&out->process, &smaps, why);
 	if (error == MT_ERR_FOREIGN)

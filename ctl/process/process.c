@@ -205,17 +205,17 @@ static bool scan(pid_t pid, struct mt_process *out)
 	return true;
 }
 
-static int compare_pids(const void *a, const void *b)
+int mt_process_compare_pids(const void *a, const void *b)
 {
-	const struct mt_process *left = a, *right = b;
+	pid_t left = *(const pid_t *)a, right = *(const pid_t *)b;
 
-	return (left->pid > right->pid) - (left->pid < right->pid);
+	return (left > right) - (left < right);
 }
 
 size_t mt_process_scan(struct mt_process **out)
 {
 	struct mt_process *list = NULL;
-	size_t count = 0, room = 0;
+	size_t count = 0;
 	DIR *directory = opendir("/proc");
 	const struct dirent *entry;
 	pid_t pid;
@@ -223,16 +223,13 @@ size_t mt_process_scan(struct mt_process **out)
 	while (directory && (entry = readdir(directory))) {
 		if (mt_process_parse_pid(entry->d_name, &pid) != MT_ERR_OK)
 			continue;
-		if (count == room) {
-			room = room ? room * 2 : 64;
-			list = mt_error_check_memory(realloc(list, room * sizeof(*list)));
-		}
+		list = mt_error_make_room(list, count, sizeof(*list));
 		count += scan(pid, &list[count]);
 	}
 	if (directory)
 		closedir(directory);
 	if (count)
-		qsort(list, count, sizeof(*list), compare_pids);
+		qsort(list, count, sizeof(*list), mt_process_compare_pids);
 	*out = list;
 	return count;
 }
@@ -254,17 +251,10 @@ bool mt_process_runs(pid_t pid, uint64_t stack_start)
 
 /* ---- ancestry ---- */
 
-static int compare_pid(const void *pid, const void *process)
-{
-	pid_t wanted = *(const pid_t *)pid, own = ((const struct mt_process *)process)->pid;
-
-	return (wanted > own) - (wanted < own);
-}
-
 size_t mt_ancestry_find(const struct mt_process *list, size_t count, pid_t pid)
 {
 	const struct mt_process *found =
-		count ? bsearch(&pid, list, count, sizeof(*list), compare_pid) : NULL;
+		count ? bsearch(&pid, list, count, sizeof(*list), mt_process_compare_pids) : NULL;
 
 	return found ? (size_t)(found - list) : MT_ANCESTRY_NONE;
 }

@@ -15,7 +15,7 @@
 #define MT_SHIM_NAME "libmtshim.so"
 
 struct mt_process {
-	pid_t pid; /* as mtctl sees it */
+	pid_t pid; /* as mtctl sees it; first, for mt_process_compare_pids */
 	pid_t parent;
 	pid_t own_pid;        /* as it sees itself in its own pid namespace */
 	uid_t uid;            /* effective */
@@ -32,6 +32,9 @@ struct mt_process {
 	/* the file of the library that it runs was replaced or removed */
 	bool library_deleted;
 };
+
+/* Compares what begins with a pid (pids, processes, entries of lists), for qsort(3), bsearch(3). */
+int mt_process_compare_pids(const void *a, const void *b);
 
 /* Reads a pid from the command line. Returns MT_ERR_INVALID for a text that is none. */
 enum mt_err mt_process_parse_pid(const char *text, pid_t *out);

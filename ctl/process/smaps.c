@@ -133,10 +133,9 @@ static uint64_t pss_of(const struct mt_smaps *smaps, enum mt_smaps_kind kind)
 	return sum.pss_bytes;
 }
 
-static void parse(char *text, struct mt_smaps *out)
+void mt_smaps_parse(char *text, struct mt_smaps *out)
 {
 	struct mt_smaps_mapping *now = NULL, fresh;
-	size_t room = 0;
 	char *line;
 
 	memset(out, 0, sizeof(*out));
@@ -149,11 +148,7 @@ static void parse(char *text, struct mt_smaps *out)
 		now = NULL; /* sizes after a line that is not valid are ignored */
 		if (!parse_header(line, &fresh))
 			continue;
-		if (out->count == room) {
-			room = room ? room * 2 : 256;
-			out->list = mt_error_check_memory(
-				realloc(out->list, room * sizeof(*out->list)));
-		}
+		out->list = mt_error_make_room(out->list, out->count, sizeof(*out->list));
 		now = &out->list[out->count++];
 		*now = fresh;
 		if (strcmp(now->name, "[vdso]") == 0)
@@ -165,14 +160,6 @@ static void parse(char *text, struct mt_smaps *out)
 	out->total.pss_file_bytes = pss_of(out, MT_SMAPS_FILE);
 	out->total.pss_shmem_bytes = pss_of(out, MT_SMAPS_SHM);
 	out->total.pss_by_kind = true;
-}
-
-void mt_smaps_parse(const char *text, struct mt_smaps *out)
-{
-	char *copy = mt_error_check_memory(strdup(text));
-
-	parse(copy, out);
-	free(copy);
 }
 
 bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out)
@@ -197,12 +184,10 @@ static enum mt_err read_text(const struct mt_process *process, const char *file,
 {
 	char *text = mt_process_smaps(process->pid, file);
 
-	if (!text && (errno == EACCES || errno == EPERM))
-		return mt_error_because(why, MT_ERR_FOREIGN, "/proc/%d/%s: %s", (int)process->pid,
-					file, strerror(errno));
-	if (!text && (errno == EFBIG || errno == ETIMEDOUT))
-		return mt_error_because(why, MT_ERR_SYSTEM, "/proc/%d/%s: %s", (int)process->pid,
-					file, strerror(errno));
+	if (!text && (errno == EACCES || errno == EPERM || errno == EFBIG || errno == ETIMEDOUT))
+		return mt_error_because(
+			why, errno == EACCES || errno == EPERM ? MT_ERR_FOREIGN : MT_ERR_SYSTEM,
+			"/proc/%d/%s: %s", (int)process->pid, file, strerror(errno));
 	if (!text || !*text || !mt_process_is_alive(process)) {
 		free(text);
 		return mt_error_because(why, MT_ERR_UNKNOWN,
@@ -221,7 +206,7 @@ enum mt_err mt_smaps_read(const struct mt_process *process, struct mt_smaps *out
 
 	if (error)
 		return error;
-	parse(text, out);
+	mt_smaps_parse(text, out);
 	free(text);
 	return MT_ERR_OK;
 }
@@ -245,7 +230,7 @@ enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smap
 	error = read_text(process, "smaps", &text, why); /* before Linux 4.14 there is no rollup */
 	if (error)
 		return error;
-	parse(text, &smaps);
+	mt_smaps_parse(text, &smaps);
 	free(text);
 	*out = smaps.total;
 	mt_smaps_free(&smaps);

@@ -83,8 +83,8 @@ enum mt_err mt_smaps_read(const struct mt_process *process, struct mt_smaps *out
 			  struct mt_error_reason *why);
 void mt_smaps_free(struct mt_smaps *smaps);
 
-/* Parses the text of /proc/PID/smaps. Pure. */
-void mt_smaps_parse(const char *text, struct mt_smaps *out);
+/* Parses the text of /proc/PID/smaps, which it cuts into its lines. */
+void mt_smaps_parse(char *text, struct mt_smaps *out);
 
 /* Parses the text of /proc/PID/smaps_rollup. Returns false if it has no Rss line. Pure. */
 bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out);

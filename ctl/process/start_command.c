@@ -57,8 +57,8 @@ void mt_start_command_say(const struct mt_process *process, char *out, size_t ou
 
 static bool is_bare(const char *word)
 {
-	return *word && word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-					  "0123456789_./:=,@%+-")] == '\0';
+	return *word && word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123"
+					  "456789_./:=,@%+-")] == '\0';
 }
 
 static bool is_printable(const char *word)

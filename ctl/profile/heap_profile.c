@@ -19,7 +19,6 @@
 struct reader {
 	const char *at, *end;
 	struct mt_heap_profile *file;
-	size_t addresses_room, stacks_room;
 };
 
 /* ---- words ---- */
@@ -73,14 +72,6 @@ static bool read_counts(struct reader *reader, uint64_t *out_count, uint64_t *ou
 
 /* ---- stacks ---- */
 
-static void *grow(void *list, size_t count, size_t *room, size_t item_bytes)
-{
-	if (count < *room)
-		return list;
-	*room = *room ? *room * 2 : 1024;
-	return mt_error_check_memory(reallocarray(list, *room, item_bytes));
-}
-
 /* " 0x1 0x2 0x3" and a newline. Of a stack beyond ADDRESSES_MAX no address is kept. */
 static bool read_addresses(struct reader *reader)
 {
@@ -97,8 +88,8 @@ static bool read_addresses(struct reader *reader)
 	if (count > ADDRESSES_MAX - file->addresses_count)
 		count = 0;
 	for (size_t i = 0; i < count; i++) {
-		file->addresses = grow(file->addresses, file->addresses_count,
-				       &reader->addresses_room, sizeof(*file->addresses));
+		file->addresses = mt_error_make_room(file->addresses, file->addresses_count,
+						     sizeof(*file->addresses));
 		file->addresses[file->addresses_count++] = addresses[i];
 	}
 	return skip(reader, "\n");
@@ -123,8 +114,7 @@ static bool read_stack(struct reader *reader)
 	}
 	if (file->stacks_count == STACKS_MAX)
 		return false;
-	file->stacks =
-		grow(file->stacks, file->stacks_count, &reader->stacks_room, sizeof(*file->stacks));
+	file->stacks = mt_error_make_room(file->stacks, file->stacks_count, sizeof(*file->stacks));
 	file->stacks[file->stacks_count++] = stack;
 	return true;
 }
@@ -181,13 +171,13 @@ static void read_lines(struct reader *reader)
 	struct mt_heap_profile *file = reader->file;
 	const char *at =
 		memmem(reader->at, (size_t)(reader->end - reader->at), title, sizeof(title) - 1);
-	size_t room = 0;
 
 	if (!at)
 		return;
 	reader->at = at + sizeof(title) - 1;
 	while (file->lines_count < LINES_MAX) {
-		file->lines = grow(file->lines, file->lines_count, &room, sizeof(*file->lines));
+		file->lines =
+			mt_error_make_room(file->lines, file->lines_count, sizeof(*file->lines));
 		if (!read_line(reader, &file->lines[file->lines_count]))
 			break;
 		file->lines_count++;

@@ -12,6 +12,7 @@
 
 #include "ctl/channel/control_file.h"
 #include "ctl/channel/stats_dir.h"
+#include "ctl/channel/target.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
@@ -662,9 +663,11 @@ void mt_lines_print_table(const struct mt_lines *lines, const struct mt_lines_vi
 	print_summary(lines, view);
 	for (size_t i = 0; i < count; i++) {
 		const struct mt_line *line = &lines->list[i];
+		uint64_t grown = (uint64_t)line->growth_count;
 
 		mt_table_add(table, mt_text_signed_bytes(line->growth_bytes).text);
-		mt_table_addf(table, "%" PRId64, line->growth_count);
+		mt_table_addf(table, "%s%s", line->growth_count < 0 ? "-" : "",
+			      mt_text_count(line->growth_count < 0 ? 0 - grown : grown).text);
 		mt_table_add(table, mt_text_signed_bytes((int64_t)line->bytes).text);
 		mt_table_add(table, mt_text_count(line->count).text);
 		mt_table_add(table, line->is_steady ? "yes" : "-");
@@ -692,11 +695,10 @@ static json_t *line_json(const struct mt_lines *lines, const struct mt_line *lin
 	mt_json_set(object, "growth_count", json_integer(line->growth_count));
 	mt_json_set_bool(object, "steady", line->is_steady);
 	for (uint32_t i = 0; i < line->stack->frames_count; i++) {
-		json_t *frame = json_object();
+		json_t *frame = mt_json_append_object(stack);
 
 		mt_json_set_text(frame, "file", mt_lines_name(lines, &frames[i]));
 		mt_json_set_u64(frame, "line", frames[i].line);
-		mt_json_append(stack, frame);
 	}
 	mt_json_set(object, "stack", stack);
 	return object;
@@ -705,10 +707,8 @@ static json_t *line_json(const struct mt_lines *lines, const struct mt_line *lin
 json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *view)
 {
 	const struct mt_lines_head *head = &lines->file.head;
-	json_t *object = json_object(), *list = json_array();
+	json_t *object = mt_process_json(view->process), *list = json_array();
 
-	mt_json_set_u64(object, "pid", (uint64_t)view->process->pid);
-	mt_json_set_text(object, "comm", view->process->comm);
 	mt_json_set_text(object, "kind", "python");
 	mt_json_set_bool(object, "own_tracemalloc", head->is_own);
 	mt_json_set_u64(object, "over_ms", head->look_ns / 1000000u);
@@ -728,9 +728,4 @@ json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *
 		mt_json_append(list, line_json(lines, &lines->list[i]));
 	mt_json_set(object, "lines", list);
 	return object;
-}
-
-void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_view *view)
-{
-	mt_json_print(mt_lines_json(lines, view), true);
 }

@@ -109,8 +109,7 @@ struct mt_lines_view {
 	uint64_t top;
 };
 void mt_lines_print_table(const struct mt_lines *lines, const struct mt_lines_view *view);
-/* Returns the object that mt_lines_print_json prints. The caller owns it. */
+/* Returns the object of `mtctl sites --python --json`. The caller owns it. */
 json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *view);
-void mt_lines_print_json(const struct mt_lines *lines, const struct mt_lines_view *view);
 
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "ctl/channel/target.h"
 #include "ctl/output/json.h"
 #include "ctl/output/outfile.h"
 #include "ctl/output/table.h"
@@ -267,10 +268,9 @@ static json_t *speedscope_file(const struct mt_sites *sites, const struct mt_sit
 
 	snprintf(name, sizeof(name), "%s (%d)", view->process->comm, (int)view->process->pid);
 	for (size_t i = 0; i < table.count; i++) {
-		json_t *frame = json_object();
+		json_t *frame = mt_json_append_object(frames);
 
 		mt_json_set_text(frame, "name", table.names[i]);
-		mt_json_append(frames, frame);
 	}
 	mt_json_set(shared, "frames", frames);
 	mt_json_append(profiles, speedscope_profile(sites, &table, true));
@@ -342,9 +342,8 @@ static void add_site(struct mt_table *table, const struct mt_site *site,
 	snprintf(text, sizeof(text), "%.1f%%", share(site->live_bytes, sites->live_bytes));
 	mt_table_add(table, text);
 	mt_table_add(table, mt_text_count(site->live_count).text);
-	snprintf(text, sizeof(text), "%" PRIu64 "%s", site->sampled_count,
-		 site->sampled_count < FEW_SAMPLES ? "?" : "");
-	mt_table_add(table, text);
+	mt_table_addf(table, "%s%s", mt_text_count(site->sampled_count).text,
+		      site->sampled_count < FEW_SAMPLES ? "?" : "");
 	if (view->over_ms) {
 		snprintf(text, sizeof(text), "%.2f MB/s",
 			 (double)site->live_bytes / 1048576.0 / ((double)view->over_ms / 1000));
@@ -404,10 +403,8 @@ static json_t *site_json(const struct mt_site *site, const struct mt_sites *site
 
 json_t *mt_sites_json(const struct mt_sites *sites, const struct mt_sites_view *view)
 {
-	json_t *object = json_object(), *list = json_array();
+	json_t *object = mt_process_json(view->process), *list = json_array();
 
-	mt_json_set_u64(object, "pid", (uint64_t)view->process->pid);
-	mt_json_set_text(object, "comm", view->process->comm);
 	mt_json_set_text(object, "kind", view->over_ms ? "growth" : "live");
 	mt_json_set_u64_if(object, "over_ms", view->over_ms, view->over_ms);
 	mt_json_set_bool(object, "samples", sites->samples);

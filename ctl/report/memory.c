@@ -10,18 +10,6 @@
 #include "ctl/report/report.h"
 #include "sys/saturating.h"
 
-static struct mt_memory_parts parts_of(const struct mt_recording_sample *sample)
-{
-	uint64_t rss = sample->bytes[MT_RECORDING_RSS], anon = sample->bytes[MT_RECORDING_ANON],
-		 live = sample->bytes[MT_RECORDING_LIVE], dirty = sample->bytes[MT_RECORDING_DIRTY];
-
-	if (live == MT_RECORDING_UNKNOWN)
-		return mt_memory_parts_unknown(rss);
-	return mt_memory_parts_of(
-		&(struct mt_memory_figures){rss, anon == MT_RECORDING_UNKNOWN ? rss : anon, live,
-					    dirty == MT_RECORDING_UNKNOWN ? 0 : dirty});
-}
-
 /* Of all processes: samples of one moment have the same time. */
 static struct mt_memory_parts last_parts(const struct mt_recording *recording, bool *out_known)
 {
@@ -36,7 +24,7 @@ static struct mt_memory_parts last_parts(const struct mt_recording *recording, b
 
 		if (sample->bytes[MT_RECORDING_RSS] == MT_RECORDING_UNKNOWN)
 			continue;
-		parts = parts_of(sample);
+		parts = mt_recording_parts(sample->bytes);
 		mt_memory_parts_add(&sum, &parts);
 		*out_known |= sample->bytes[MT_RECORDING_LIVE] != MT_RECORDING_UNKNOWN;
 	}
@@ -254,7 +242,9 @@ static void write_sums(const struct rows *rows, FILE *to)
 		wait_ns += rows->list[i]->gc_wait_ns;
 	}
 	fputs("<p>", to);
-	mt_html_textf(to, "%s returned %s in all and cost %s, the longest %s.",
+	mt_html_textf(to,
+		      "%s returned %s in all and cost %s without the page faults after them, the "
+		      "longest %s.",
 		      mt_text_counted(rows->count, "cleanup", "cleanups").text,
 		      mt_text_bytes(freed).text, mt_text_ns(cost).text, mt_text_ns(longest).text);
 	if (wait_ns)

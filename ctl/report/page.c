@@ -106,11 +106,13 @@ static void report_verdict(const struct mt_report *report, FILE *to)
 	if (!first->is_headline)
 		fprintf(to, "<b>%s</b>: ", mt_diagnose_word(first->verdict));
 	mt_html_text(to, first->text);
-	fprintf(to,
-		"</h2>\n<p>Confidence: %s (%.0f %%) <span class=\"sure\"><i style=\"width:"
-		"%.0f%%\"></i></span></p>\n",
-		mt_diagnose_confidence_word(first->confidence), first->confidence * 100,
-		first->confidence * 100);
+	fputs("</h2>\n", to);
+	if (first->verdict != MT_VERDICT_UNKNOWN)
+		fprintf(to,
+			"<p>Confidence: %s (%.0f %%) <span class=\"sure\"><i style=\"width:"
+			"%.0f%%\"></i></span></p>\n",
+			mt_diagnose_confidence_word(first->confidence), first->confidence * 100,
+			first->confidence * 100);
 	write_evidence(first, to);
 	write_advice(first, to);
 	write_others(report->diagnosis, to);
@@ -322,8 +324,7 @@ static const char style[] =
 	"td,th{padding-right:8px}table{font-size:12.5px}section{overflow-x:auto}}\n"
 	"@media print{body{max-width:none;padding:0;font-size:11px}table{font-size:10.5px}"
 	"h1{font-size:16px}h2,.verdict h2{font-size:13.5px}h3{font-size:11.5px}.note,footer,header "
-	"p,code,.code,pre{font-size:10px}section{margin-top:16px}"
-	"@page{margin:14mm}}\n";
+	"p,code,.code,pre{font-size:10px}section{margin-top:16px}@page{margin:14mm}}\n";
 
 const char *mt_report_member(const json_t *from, const char *name)
 {

@@ -32,11 +32,11 @@ static struct fall rss_fall;
 static struct fall anon_fall;
 static unsigned int running_count; /* cleanups; under the publish lock */
 
-static const char *const reason_names[] = {
 #define X(name, text) text,
-	MT_REASONS(X)
+static const char *const reason_names[] = {MT_REASONS(X)};
+static const char *const gc_names[] = {MT_GC_STATES(X)};
+static const char *const gpu_names[] = {MT_GPU_STATES(X)};
 #undef X
-};
 static const char *const level_names[] = {"purge", "light", "heavy"};
 
 /* Returns whether a cleanup without a request skips collection and flush: of several processes that
@@ -106,16 +106,6 @@ static const char *describe_pressure(const struct mt_stats_cleanup *cleanup, cha
 /* Logs the cleanup as one line, for grep, with MT_PROFILE=1. */
 static void print_profile(const struct mt_stats_cleanup *cleanup)
 {
-	static const char *const gc_names[] = {
-#define X(name, text) text,
-		MT_GC_STATES(X)
-#undef X
-	};
-	static const char *const gpu_names[] = {
-#define X(name, text) text,
-		MT_GPU_STATES(X)
-#undef X
-	};
 	const char *result = cleanup->result == 1 ? "1" : cleanup->result == 0 ? "0" : "null";
 	char pressure[160];
 
@@ -124,10 +114,9 @@ static void print_profile(const struct mt_stats_cleanup *cleanup)
 	mt_assert(cleanup->reason < MT_REASON_COUNT && cleanup->level < MT_LEVEL_COUNT);
 	mt_assert(cleanup->gc_state < MT_GC_COUNT && cleanup->gpu_state < MT_GPU_STATE_COUNT);
 	mt_log_plain("cleanup reason=%s level=%s round=%llu allocator=%s result=%s "
-		     "rss_before_bytes=%llu rss_after_bytes=%llu "
-		     "anon_before_bytes=%llu anon_after_bytes=%llu duration_ns=%llu purge_ns=%llu "
-		     "gc=%s gc_ns=%llu gc_wait_ns=%llu "
-		     "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu "
+		     "rss_before_bytes=%llu rss_after_bytes=%llu anon_before_bytes=%llu "
+		     "anon_after_bytes=%llu duration_ns=%llu purge_ns=%llu gc=%s gc_ns=%llu "
+		     "gc_wait_ns=%llu gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu "
 		     "gpu_after_bytes=%llu pinned_before_bytes=%llu pinned_after_bytes=%llu "
 		     "frameworks=%s%s%s%s",
 		     reason_names[cleanup->reason], level_names[cleanup->level],

@@ -15,92 +15,28 @@ static size_t count(void)
 	return components;
 }
 
-#define FORWARDS(hook, ...)                                                                        \
+#define FORWARDS(hook, arguments)                                                                  \
 	for (size_t i = 0; mt_component_table[i]; i++)                                             \
 		if (mt_component_table[i]->hook)                                                   \
-			mt_component_table[i]->hook(__VA_ARGS__);
-#define BACKWARDS(hook, ...)                                                                       \
+			mt_component_table[i]->hook arguments;
+#define BACKWARDS(hook, arguments)                                                                 \
 	for (size_t i = count(); i-- > 0;)                                                         \
 		if (mt_component_table[i]->hook)                                                   \
-			mt_component_table[i]->hook(__VA_ARGS__);
+			mt_component_table[i]->hook arguments;
 
-void mt_components_serve(bool on)
-{
-	FORWARDS(serve, on)
-}
-
-void mt_components_load(bool on)
-{
-	FORWARDS(load, on)
-}
-
-void mt_components_before_start(void)
-{
-	FORWARDS(before_start)
-}
-
-void mt_components_start(void)
-{
-	FORWARDS(start)
-}
-
-void mt_components_finish(void)
-{
-	FORWARDS(finish)
-}
-
-void mt_components_grown(void)
-{
-	FORWARDS(grown)
-}
-
-void mt_components_fork_prepare(void)
-{
-	FORWARDS(fork_prepare)
-}
-
-void mt_components_fork_parent(void)
-{
-	BACKWARDS(fork_parent)
-}
-
-void mt_components_fork_child(void)
-{
-	BACKWARDS(fork_child)
-}
-
-void mt_components_configure(void)
-{
-	FORWARDS(configure)
-}
+#define X(order, name, parameters, arguments)                                                      \
+	void mt_components_##name parameters                                                       \
+	{                                                                                          \
+		order(name, arguments);                                                            \
+	}
+MT_COMPONENT_CALLS(X)
+#undef X
 
 void mt_components_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
-	BACKWARDS(prepare_trim, request, cleanup)
-	FORWARDS(trim, request, cleanup)
+	BACKWARDS(prepare_trim, (request, cleanup));
+	FORWARDS(trim, (request, cleanup));
 }
-
-void mt_components_cleaned(const struct mt_stats_cleanup *cleanup, bool charged)
-{
-	FORWARDS(cleaned, cleanup, charged)
-}
-
-void mt_components_publish(bool all)
-{
-	FORWARDS(publish, all)
-}
-
-void mt_components_refresh(void)
-{
-	FORWARDS(refresh)
-}
-
-void mt_components_reset_peak(void)
-{
-	FORWARDS(reset_peak)
-}
-
-void mt_components_stop(void){FORWARDS(stop)}
 
 uint64_t mt_components_tick(uint32_t bits)
 {

@@ -127,24 +127,32 @@ struct mt_component {
 /* The table, ended by NULL. Defined in core/component_table.c. */
 extern const struct mt_component *const mt_component_table[];
 
-/* Call the hook of the same name of every component that has it, on the thread that the hook
- * names. */
-void mt_components_serve(bool on);
-void mt_components_load(bool on);
-void mt_components_before_start(void);
-void mt_components_start(void);
-void mt_components_finish(void);
-void mt_components_grown(void);
-void mt_components_fork_prepare(void);
-void mt_components_fork_parent(void);
-void mt_components_fork_child(void);
-void mt_components_configure(void);
+/* The hooks that are only called: mt_components_NAME calls that of every component that has it, on
+ * the thread that the hook names. Columns: order, name, parameters, arguments. */
+#define MT_COMPONENT_CALLS(X)                                                                      \
+	X(FORWARDS, serve, (bool on), (on))                                                        \
+	X(FORWARDS, load, (bool on), (on))                                                         \
+	X(FORWARDS, before_start, (void), ())                                                      \
+	X(FORWARDS, start, (void), ())                                                             \
+	X(FORWARDS, finish, (void), ())                                                            \
+	X(FORWARDS, grown, (void), ())                                                             \
+	X(FORWARDS, fork_prepare, (void), ())                                                      \
+	X(BACKWARDS, fork_parent, (void), ())                                                      \
+	X(BACKWARDS, fork_child, (void), ())                                                       \
+	X(FORWARDS, configure, (void), ())                                                         \
+	X(FORWARDS, cleaned, (const struct mt_stats_cleanup *cleanup, bool charged),               \
+	  (cleanup, charged))                                                                      \
+	X(FORWARDS, publish, (bool all), (all))                                                    \
+	X(FORWARDS, refresh, (void), ())                                                           \
+	X(FORWARDS, reset_peak, (void), ())                                                        \
+	X(FORWARDS, stop, (void), ())
+
+#define X(order, name, parameters, arguments) void mt_components_##name parameters;
+MT_COMPONENT_CALLS(X)
+#undef X
+
+/* Calls the prepare_trim hooks, then the trim hooks. */
 void mt_components_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup);
-void mt_components_cleaned(const struct mt_stats_cleanup *cleanup, bool charged);
-void mt_components_publish(bool all);
-void mt_components_refresh(void);
-void mt_components_reset_peak(void);
-void mt_components_stop(void);
 
 /* Calls every tick hook. Returns the earliest time at which one wants to run again, in ns of
  * CLOCK_MONOTONIC; UINT64_MAX: no hook has a wish. */

@@ -241,7 +241,7 @@ uint32_t mt_control_rescue_send(const struct mt_rescue_request *request)
 	if (mt_os_stat("/proc/self/ns/pid", &space) == 0 &&
 	    mt_files_reopen_folder(&asked.folder) == MT_ERR_OK) {
 		asked.pidns = space.st_ino;
-		(void)mt_files_owner_each(asked.folder, send_to, NULL);
+		(void)mt_files_owner_each(asked.folder, NULL, send_to, NULL);
 		mt_os_close(asked.folder);
 	}
 	errno = kept;

@@ -569,13 +569,13 @@ static bool is_unfinished;
 
 /* Also asks kill(2): /proc may hide processes of other users (hidepid), and this one may have
  * changed its user. */
-static bool is_missing(uint64_t pid)
+bool mt_files_owner_is_missing(const struct mt_file_owner *owner)
 {
 	struct stat seen;
 	char path[32];
 
-	mt_format(path, sizeof(path), "/proc/%llu", (unsigned long long)pid);
-	return mt_os_stat(path, &seen) == -ENOENT && mt_raw_syscall(SYS_kill, pid, 0) != 0 &&
+	mt_format(path, sizeof(path), "/proc/%llu", (unsigned long long)owner->pid);
+	return mt_os_stat(path, &seen) == -ENOENT && mt_raw_syscall(SYS_kill, owner->pid, 0) != 0 &&
 	       errno == ESRCH;
 }
 
@@ -595,13 +595,12 @@ static bool owner_is_gone(struct sweep *sweep, const struct mt_file_owner *owner
 	if (owner->pid == sweep->last.pid && owner->start_ticks == sweep->last.start_ticks)
 		return sweep->last_is_gone;
 	sweep->last = *owner;
-	sweep->last_is_gone = is_missing(owner->pid) ||
+	sweep->last_is_gone = mt_files_owner_is_missing(owner) ||
 			      (is_selected(sweep, owner->pid) && mt_files_owner_has_ended(owner));
 	return sweep->last_is_gone;
 }
 
-/* Returns false if /proc is missing or shows another pid namespace: all owners would seem
- * ended. */
+/* Returns false if /proc is missing or shows another pid namespace: all owners would seem ended. */
 static bool proc_is_usable(uint64_t *out_pidns)
 {
 	struct stat space;
@@ -651,46 +650,39 @@ static void run(int folder, bool at_once)
 			      .began_ns = mt_os_now_ns(),
 			      .now_s = mt_os_realtime_ns() / MT_NS_PER_S};
 	bool goes_on = is_unfinished || at_once;
+	int kept = errno;
 
-	is_unfinished = false;
-	if ((!goes_on && !claim_turn(&sweep)) || !proc_is_usable(&sweep.pidns))
-		return;
-	is_unfinished = !mt_files_owner_each(folder, sweep_file, &sweep);
+	is_unfinished = (goes_on || claim_turn(&sweep)) && proc_is_usable(&sweep.pidns) &&
+			!mt_files_owner_each(folder, NULL, sweep_file, &sweep);
+	errno = kept;
 }
 
 void mt_files_sweep_at_start(int folder)
 {
-	int kept = errno;
-
 	run(folder, false);
-	errno = kept;
+}
+
+static void run_in_own_folder(bool at_once)
+{
+	int folder = -1;
+
+	if (mt_files_reopen_folder(&folder) == MT_ERR_OK) {
+		run(folder, at_once);
+		mt_os_close(folder);
+	}
 }
 
 void mt_files_sweep_at_tick(uint64_t now_ns)
 {
-	int kept = errno;
-	int folder = -1;
-
 	if (now_ns < next_ns && !is_unfinished)
 		return;
 	next_ns = now_ns + STEP_S * MT_NS_PER_S;
-	if (mt_files_reopen_folder(&folder) == MT_ERR_OK) {
-		run(folder, false);
-		mt_os_close(folder);
-	}
-	errno = kept;
+	run_in_own_folder(false);
 }
 
 void mt_files_sweep_at_end(bool has_children)
 {
-	int kept = errno;
-	int folder = -1;
-
-	if (mt_files_reopen_folder(&folder) == MT_ERR_OK) {
-		run(folder, has_children);
-		mt_os_close(folder);
-	}
-	errno = kept;
+	run_in_own_folder(has_children);
 }
 
 /* ---- file owner ---- */
@@ -727,26 +719,24 @@ static bool parse_number(const char **text, uint64_t *out, char after)
 	return true;
 }
 
-static bool parse_name(const char *name, struct mt_file_owner *out)
+static bool parse_name(const char *name, const char *const *kinds, struct mt_file_owner *out)
 {
-#define X(kind, suffix) suffix,
-	static const char *const kinds[] = {MT_FILE_KINDS(X)};
-#undef X
-
 	if (!parse_number(&name, &out->pid, '-') || !parse_number(&name, &out->start_ticks, '-') ||
 	    !parse_number(&name, &out->pidns, '.') || out->pid < 1 || out->pid > INT_MAX)
 		return false;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(name, kinds[i]) == 0)
-			return true;
-	return false;
+	while (*kinds && strcmp(name, *kinds) != 0)
+		kinds++;
+	return *kinds != NULL;
 }
 
-bool mt_files_owner_each(int folder,
+bool mt_files_owner_each(int folder, const char *const *kinds,
 			 bool (*each)(const char *name, const struct mt_file_owner *owner,
 				      void *data),
 			 void *data)
 {
+#define X(kind, suffix) suffix,
+	static const char *const own_kinds[] = {MT_FILE_KINDS(X) NULL};
+#undef X
 	_Alignas(struct entry) char entries[4096];
 	struct mt_file_owner owner;
 	int kept = errno;
@@ -760,7 +750,7 @@ bool mt_files_owner_each(int folder,
 		for (long at = 0; goes_on && at < bytes; at += entry->bytes) {
 			entry = (const void *)(entries + at);
 			mt_assert(entry->bytes > 0); /* else the loop has no end */
-			if (parse_name(entry->name, &owner))
+			if (parse_name(entry->name, kinds ? kinds : own_kinds, &owner))
 				goes_on = each(entry->name, &owner, data);
 		}
 	}

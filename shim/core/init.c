@@ -83,15 +83,16 @@ static bool should_work(void)
 		return false;
 	if (!mt_libc_is_glibc()) {
 		mt_log(MT_LOG_INFO,
-		       "mtshim %s does nothing here: the libc of this program is not "
-		       "glibc",
+		       "mtshim %s does nothing here: the libc of this program is not glibc",
 		       MT_VERSION);
 		return false;
 	}
 	return !is_second_copy();
 }
 
-/* The fork of this thread: its signal mask before, and whether it holds libc's list of streams. */
+/* The fork of this thread: whether the shim worked when it began, since the process may start
+ * meanwhile; its signal mask before, and whether it holds libc's list of streams. */
+static MT_TLS bool is_on_in_fork;
 static MT_TLS uint64_t signals_before;
 static MT_TLS bool holds_streams;
 
@@ -100,7 +101,8 @@ static MT_TLS bool holds_streams;
  * is locked: so do we. In a process of one thread libc leaves it out. */
 static void prepare(void)
 {
-	if (!mt_state_is_on())
+	is_on_in_fork = mt_state_is_on();
+	if (!is_on_in_fork)
 		return;
 	signals_before = mt_os_block_signals();
 	mt_assert(!holds_streams); /* no signal handler forks in between */
@@ -114,7 +116,8 @@ static void prepare(void)
 
 static void parent(void)
 {
-	if (!mt_state_is_on())
+	mt_assert(mt_state_is_on() || !is_on_in_fork); /* on stays on */
+	if (!is_on_in_fork)
 		return;
 	mt_components_fork_parent();
 	if (holds_streams)
@@ -126,7 +129,8 @@ static void parent(void)
 
 static void child(void)
 {
-	if (!mt_state_is_on())
+	mt_assert(mt_state_is_on() || !is_on_in_fork);
+	if (!is_on_in_fork)
 		return;
 	mt_libc_fork_alone_child();
 	mt_components_fork_child();

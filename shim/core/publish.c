@@ -46,13 +46,30 @@ static void leave(void)
 	mt_lock_unlock_noted(&lock, &is_ours);
 }
 
+/* from: in stats_file. */
+static struct mt_piece piece_of(const void *from, size_t bytes)
+{
+	size_t offset = (size_t)((const char *)from - (const char *)&stats_file);
+
+	mt_assert(offset <= sizeof(stats_file) && bytes <= sizeof(stats_file) - offset);
+	return (struct mt_piece){from, bytes, offset};
+}
+
 static struct mt_piece head_piece(void)
 {
 	mt_assert(is_ours);
 	stats_file.head.time_ns = mt_os_realtime_ns();
 	stats_file.head.checksum = mt_stats_checksum(MT_CHECKSUM_START, &stats_file.head,
 						     offsetof(struct mt_stats_head, checksum));
-	return (struct mt_piece){&stats_file.head, sizeof(stats_file.head), 0};
+	return piece_of(&stats_file.head, sizeof(stats_file.head));
+}
+
+/* The head after what it counts: a reader that sees the new head finds it. */
+static void write_with_head(const void *from, size_t bytes)
+{
+	const struct mt_piece pieces[] = {piece_of(from, bytes), head_piece()};
+
+	(void)mt_files_write_stats(pieces, 2);
 }
 
 static void fill_settings(const struct mt_config *config)
@@ -84,10 +101,9 @@ static void fill_conf(const char *conf, char *out, size_t out_bytes)
 	memcpy(last, more, sizeof(more));
 }
 
-/* Returns the start of the stack, which tells one exec from the next if it is random; else 0. It
- * is not random under setarch -R or a debugger (ADDR_NO_RANDOMIZE, 0x0040000 of personality(2)), or
- * if the machine disables it. Reads files: a sandbox may kill a process for an unknown system
- * call. */
+/* Returns the start of the stack, which tells one exec from the next if it is random; else 0. It is
+ * not random under setarch -R or a debugger (ADDR_NO_RANDOMIZE, 0x0040000 of personality(2)), or if
+ * the machine disables it. Reads files: a sandbox may kill a process for an unknown system call. */
 static uint64_t random_stack_start(void)
 {
 	char machine[16], personality[16];
@@ -100,16 +116,8 @@ static uint64_t random_stack_start(void)
 	return mt_os_own_procstat_number(28);
 }
 
-void mt_publish_start(const struct mt_config *config, const struct mt_publish_identity *identity)
+static void fill_layout(struct mt_stats_head *head)
 {
-	struct mt_stats_head *head = &stats_file.head;
-	int folder = -1;
-
-	/* A worker that starts again has the files already; they stay with the user who made
-	 * them. */
-	if (!mt_files_exist() && mt_files_open_folder(config, &folder) == MT_ERR_OK)
-		mt_files_sweep_at_start(folder);
-	enter();
 	head->magic = MT_STATS_MAGIC;
 	head->version = MT_STATS_VERSION;
 	head->head_bytes = sizeof(*head);
@@ -120,6 +128,10 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	head->oom_bytes = sizeof(struct mt_stats_oom);
 	head->limit_report_bytes = sizeof(struct mt_stats_limit_report);
 	head->class_bytes = sizeof(struct mt_stats_class);
+}
+
+static void fill_identity(struct mt_stats_head *head, const struct mt_publish_identity *identity)
+{
 	head->pid = (uint64_t)mt_os_getpid();
 	head->stack_start = random_stack_start();
 	mt_format(head->shim_version, sizeof(head->shim_version), "%s", MT_VERSION);
@@ -135,6 +147,20 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	mt_format(head->rank_source, sizeof(head->rank_source), "%s",
 		  mt_config_launch_env()->rank_source);
 	memcpy(head->python, python_text, sizeof(head->python));
+}
+
+void mt_publish_start(const struct mt_config *config, const struct mt_publish_identity *identity)
+{
+	struct mt_stats_head *head = &stats_file.head;
+	int folder = -1;
+
+	/* A worker that starts again has the files already; they stay with the user who made
+	 * them. */
+	if (!mt_files_exist() && mt_files_open_folder(config, &folder) == MT_ERR_OK)
+		mt_files_sweep_at_start(folder);
+	enter();
+	fill_layout(head);
+	fill_identity(head, identity);
 	fill_settings(config);
 	if (!has_ended && folder >= 0)
 		(void)mt_files_make(folder, &head->start_ticks, &head->pidns);
@@ -147,14 +173,9 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 
 void mt_publish_set_settings(const struct mt_config *config)
 {
-	struct mt_piece pieces[2];
-
 	enter();
 	fill_settings(config);
-	pieces[0] = head_piece();
-	pieces[1] = (struct mt_piece){stats_file.settings, sizeof(stats_file.settings),
-				      offsetof(struct mt_stats_file, settings)};
-	(void)mt_files_write_stats(pieces, 2);
+	write_with_head(stats_file.settings, sizeof(stats_file.settings));
 	leave();
 }
 
@@ -195,9 +216,7 @@ static struct mt_piece sample_piece(uint64_t now, bool cleaned)
 							    MT_SAMPLE_FIELDS(X)
 #undef X
 	};
-	return (struct mt_piece){&stats_file.samples[slot], sizeof(stats_file.samples[slot]),
-				 offsetof(struct mt_stats_file, samples) +
-					 slot * sizeof(stats_file.samples[0])};
+	return piece_of(&stats_file.samples[slot], sizeof(stats_file.samples[slot]));
 }
 
 void mt_publish_set_cuda(const char *text, uint32_t driver_version)
@@ -219,7 +238,6 @@ void mt_publish_set_devices(const struct mt_stats_device *devices, uint32_t coun
 
 void mt_publish_add_oom(struct mt_stats_oom *oom)
 {
-	struct mt_piece pieces[2];
 	size_t slot;
 
 	enter();
@@ -227,17 +245,12 @@ void mt_publish_add_oom(struct mt_stats_oom *oom)
 	slot = (oom->number - 1) % MT_OOMS_COUNT;
 	mt_assert(oom->number > 0);
 	stats_file.ooms[slot] = *oom;
-	pieces[0] = (struct mt_piece){&stats_file.ooms[slot], sizeof(stats_file.ooms[slot]),
-				      offsetof(struct mt_stats_file, ooms) +
-					      slot * sizeof(stats_file.ooms[0])};
-	pieces[1] = head_piece();
-	(void)mt_files_write_stats(pieces, 2);
+	write_with_head(&stats_file.ooms[slot], sizeof(stats_file.ooms[slot]));
 	leave();
 }
 
 void mt_publish_add_limit_report(struct mt_stats_limit_report *limit_report)
 {
-	struct mt_piece pieces[2];
 	size_t slot;
 
 	enter();
@@ -245,28 +258,18 @@ void mt_publish_add_limit_report(struct mt_stats_limit_report *limit_report)
 	slot = (limit_report->number - 1) % MT_LIMIT_REPORTS_COUNT;
 	stats_file.limit_reports[slot] = *limit_report;
 	stats_file.head.snapshot.limit_reports_count = limit_report->number;
-	pieces[0] = (struct mt_piece){&stats_file.limit_reports[slot],
-				      sizeof(stats_file.limit_reports[slot]),
-				      offsetof(struct mt_stats_file, limit_reports) +
-					      slot * sizeof(stats_file.limit_reports[0])};
-	pieces[1] = head_piece();
-	(void)mt_files_write_stats(pieces, 2);
+	write_with_head(&stats_file.limit_reports[slot], sizeof(stats_file.limit_reports[slot]));
 	leave();
 }
 
 void mt_publish_set_classes(const struct mt_stats_class *classes, uint32_t count)
 {
-	struct mt_piece pieces[2];
-
 	mt_assert(count <= MT_CLASSES_COUNT);
 	enter();
 	memcpy(stats_file.classes, classes, count * sizeof(*classes));
 	stats_file.head.classes_count = count;
 	stats_file.head.classes_time_ns = mt_os_realtime_ns();
-	pieces[0] = (struct mt_piece){stats_file.classes, count * sizeof(*classes),
-				      offsetof(struct mt_stats_file, classes)};
-	pieces[1] = head_piece();
-	(void)mt_files_write_stats(pieces, 2);
+	write_with_head(stats_file.classes, count * sizeof(*classes));
 	leave();
 }
 
@@ -326,9 +329,8 @@ static void write_figures(bool cleaned)
 	enter();
 	mt_assert(stats_file.head.devices_count <= MT_DEVICES_COUNT);
 	pieces[1] = sample_piece(mt_os_now_ns(), cleaned);
-	pieces[2] = (struct mt_piece){stats_file.devices,
-				      stats_file.head.devices_count * sizeof(stats_file.devices[0]),
-				      offsetof(struct mt_stats_file, devices)};
+	pieces[2] = piece_of(stats_file.devices,
+			     stats_file.head.devices_count * sizeof(stats_file.devices[0]));
 	pieces[0] = head_piece();
 	(void)mt_files_write_stats(pieces, 3);
 	leave();
@@ -357,9 +359,7 @@ static void add_cleanup(struct mt_stats_cleanup *cleanup)
 static struct mt_piece cleanups_piece(size_t slot, size_t count)
 {
 	mt_assert(slot + count <= MT_CLEANUPS_COUNT);
-	return (struct mt_piece){&stats_file.cleanups[slot], count * sizeof(stats_file.cleanups[0]),
-				 offsetof(struct mt_stats_file, cleanups) +
-					 slot * sizeof(stats_file.cleanups[0])};
+	return piece_of(&stats_file.cleanups[slot], count * sizeof(stats_file.cleanups[0]));
 }
 
 void mt_publish_queue_cleanup(struct mt_stats_cleanup *cleanup)
@@ -608,75 +608,41 @@ static int open_folder(void)
 
 /* ---- old files ---- */
 
-struct entry {
-	uint64_t inode;
-	int64_t offset;
-	unsigned short bytes;
-	unsigned char kind;
-	char name[];
-};
-
 struct oldest {
-	char name[NAME_BYTES];
+	int folder;
+	char name[NAME_BYTES]; /* "": none */
 	int64_t time_s;
 	unsigned count;
 };
 
-/* Whether a process names its file so: PID-STARTTIME-PIDNS and this ending. */
-static bool is_name(const char *text, const char *end)
+/* Also removes the new file of a process that was killed while it wrote. */
+static bool note_file(const char *name, const struct mt_file_owner *owner, void *data)
 {
-	for (int i = 0; i < 3; i++) {
-		size_t digits = strspn(text, "0123456789");
-
-		if (!digits || text[digits] != (i < 2 ? '-' : '.'))
-			return false;
-		text += digits + (i < 2);
-	}
-	return strcmp(text, end) == 0;
-}
-
-static bool owner_is_alive(const char *name)
-{
-	char process[32];
+	struct oldest *out = data;
+	bool is_over = mt_files_owner_is_missing(owner), is_new = strstr(name, ".new") != NULL;
 	struct stat seen;
 
-	mt_format(process, sizeof(process), "/proc/%llu",
-		  (unsigned long long)mt_os_parse_number(name));
-	return mt_os_stat(process, &seen) == 0;
-}
-
-static void note_entry(int fd, const char *name, struct oldest *out)
-{
-	struct stat seen;
-
-	if (is_name(name, ".last.new") && !owner_is_alive(name))
-		(void)unlinkat(fd, name, 0); /* killed while it wrote */
-	if (!is_name(name, ".last") || strlen(name) >= NAME_BYTES ||
-	    mt_raw_syscall(SYS_newfstatat, fd, name, &seen, AT_SYMLINK_NOFOLLOW) != 0)
-		return;
+	if (is_new && is_over)
+		(void)unlinkat(out->folder, name, 0);
+	if (is_new || strlen(name) >= NAME_BYTES ||
+	    mt_raw_syscall(SYS_newfstatat, out->folder, name, &seen, AT_SYMLINK_NOFOLLOW) != 0)
+		return true;
 	out->count++;
-	if (owner_is_alive(name) || (*out->name && seen.st_mtim.tv_sec >= out->time_s))
-		return;
+	if (!is_over || (*out->name && seen.st_mtim.tv_sec >= out->time_s))
+		return true;
 	mt_format(out->name, sizeof(out->name), "%s", name);
 	out->time_s = seen.st_mtim.tv_sec;
+	return true;
 }
 
 /* Finds the oldest file whose process is gone, and counts all. */
 static void find_oldest(int fd, struct oldest *out)
 {
-	_Alignas(struct entry) char entries[4096];
-	long bytes;
+	static const char *const kinds[] = {"last", "last.new", NULL};
 
-	*out = (struct oldest){.count = 0};
+	*out = (struct oldest){.folder = fd};
 	(void)mt_raw_syscall(SYS_lseek, fd, 0, SEEK_SET);
-	while ((bytes = mt_raw_syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0)
-		for (long at = 0; at < bytes;) {
-			const struct entry *entry = (const void *)(entries + at);
-
-			mt_assert(entry->bytes > 0); /* else the loop has no end */
-			note_entry(fd, entry->name, out);
-			at += entry->bytes;
-		}
+	(void)mt_files_owner_each(fd, kinds, note_file, out);
 }
 
 /* Keeps one place free for this process. */

@@ -51,12 +51,12 @@ static int add_tls(struct dl_phdr_info *info, size_t bytes, void *sum)
 	return 0;
 }
 
-/* The scheduling of a thread. The program's thread that starts a thread of the shim may be pinned
- * to a CPU or run at SCHED_IDLE. The shim's thread must not inherit that: it would wait for the CPU
- * with the purge lock held, and forks of the program would wait for it. */
 /* for 8,192 CPUs; the kernel returns EINVAL if it has more */
 #define CPUS_BYTES 1024
 
+/* The scheduling of a thread. The program's thread that starts a thread of the shim may be pinned
+ * to a CPU or run at SCHED_IDLE. The shim's thread must not inherit that: it would wait for the CPU
+ * with the purge lock held, and forks of the program would wait for it. */
 struct schedule {
 	uint8_t cpus[CPUS_BYTES];
 	size_t cpus_bytes; /* 0: unknown */
@@ -159,21 +159,27 @@ static int create(struct mt_thread *thread, size_t stack_bytes, int changes)
 	return answer;
 }
 
-/* Retries without what the kernel or libc refuses: a policy (leaving SCHED_IDLE needs privileges),
- * CPUs (a cpuset without them), or the small stack. */
+/* As create, on the large stack if libc may refuse the small one. */
+static int create_on_stack(struct mt_thread *thread, size_t stack_bytes, int changes)
+{
+	int answer = create(thread, stack_bytes, changes);
+
+	return answer == EINVAL ? create(thread, LARGE_STACK_BYTES, changes) : answer;
+}
+
+/* Retries without what the kernel refuses: a policy (leaving SCHED_IDLE needs privileges) or CPUs
+ * (a cpuset without them). */
 static int create_as_allowed(struct mt_thread *thread, size_t stack_bytes)
 {
 	int changes = find_changes();
-	int answer = create(thread, stack_bytes, changes);
+	int answer = create_on_stack(thread, stack_bytes, changes);
 
-	if (answer == EINVAL)
-		answer = create(thread, LARGE_STACK_BYTES, changes);
 	if ((answer == EPERM || answer == EINVAL) && changes == (CHANGE_CPUS | CHANGE_POLICY))
-		answer = create(thread, stack_bytes, CHANGE_CPUS);
+		answer = create_on_stack(thread, stack_bytes, CHANGE_CPUS);
 	if ((answer == EPERM || answer == EINVAL) && (changes & CHANGE_POLICY))
-		answer = create(thread, stack_bytes, CHANGE_POLICY);
+		answer = create_on_stack(thread, stack_bytes, CHANGE_POLICY);
 	if ((answer == EPERM || answer == EINVAL) && changes)
-		answer = create(thread, stack_bytes, 0);
+		answer = create_on_stack(thread, stack_bytes, 0);
 	return answer;
 }
 

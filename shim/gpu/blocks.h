@@ -227,9 +227,8 @@ static inline uint64_t mt_block_charge(const struct mt_block *block)
 	return block->bytes < MT_BIN_SMALL ? block->bytes : mt_bins_pages(block->bytes);
 }
 
-/* Returns the size to ask the driver for: `bytes` rounded up to 512 B. Returns 0 if that
- * overflows, and just below MT_BIN_SMALL, if the driver would take a whole page for the rounded
- * size alone. */
+/* Returns the size to ask the driver for: `bytes` rounded up to 512 B. Returns 0 if that overflows,
+ * and just below MT_BIN_SMALL, if the driver would take a whole page for the rounded size alone. */
 uint64_t mt_bins_round(uint64_t bytes);
 
 uint32_t mt_bins_index(uint64_t bytes);

@@ -580,7 +580,7 @@ MT_COLD uint32_t mt_context_pause(struct CUctx_st *handle)
 	uint32_t users = 1, init = 0;
 
 	if (!context)
-		return 0;
+		return MT_NO_INIT;
 	atomic_store_explicit(&context->is_ending, true, memory_order_seq_cst);
 	for (unsigned round = 0; users && mt_os_now_ns() - start_ns < REST_NS; round++) {
 		mt_lock_lock(&context->lock);

@@ -389,7 +389,9 @@ void mt_context_note_peers(struct CUctx_st *user, struct CUctx_st *peer);
 
 /* After mt_capture_gate_close, before a call that may end the context: lets no further call of the
  * shim begin there and waits for those in flight. Up to 2 s: such a call may wait for work that
- * waits for the caller, and the context may not end. Returns the context's init; 0: not known. */
+ * waits for the caller, and the context may not end. Returns the context's init; MT_NO_INIT: not
+ * known. A context that has the handle later is not meant. */
+#define MT_NO_INIT (UINT32_MAX - 1)
 uint32_t mt_context_pause(struct CUctx_st *handle);
 
 /* The context did not end: calls may begin again. */
@@ -459,9 +461,8 @@ enum mt_fence_status {
 
 /* Makes a freed block, which is in no list, pending, and records its events. Asks whether all work
  * is done, if the block is the only pending one. waits: waits for the work of the block's own
- * context, then asks whether that of the others is done. The
- * block is pending after all results but DONE. The lock is held on entry and
- * on return, but not in between. */
+ * context, then asks whether that of the others is done. The block is pending after all results but
+ * DONE. The lock is held on entry and on return, but not in between. */
 enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
 
 /* Asks about up to `limit` pending blocks, oldest first, until the work of the context itself is

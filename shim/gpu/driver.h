@@ -122,9 +122,12 @@ static inline void mt_driver_wait_round(unsigned round)
 bool mt_driver_thread_start(void);
 bool mt_driver_thread_runs(void);
 
-/* Has the thread run a job and waits for it. Returns false if there is no thread, the job has
- * not ended within 5 s (it still may), or an earlier one still runs. So the job's data must be
- * static, and be read only after true. Worker thread. */
+/* Returns whether there is a thread, and no job that still runs. Worker thread. */
+bool mt_driver_thread_is_free(void);
+
+/* Has the thread run a job and waits for it. Returns false if the thread is not free, or the job
+ * has not ended within 5 s (it still may). So the job's data must be static, written only while the
+ * thread is free, and read only after true. Worker thread. */
 bool mt_driver_thread_run(void (*job)(void));
 
 /* At the end of the process: no further job begins; waits up to 1 s for one in flight. Returns

@@ -61,7 +61,7 @@ static struct ending begin_end(struct CUctx_st *context)
 	return (struct ending){.is_gated = true,
 			       .context = context,
 			       .id = context ? id_of(context) : 0,
-			       .init = context ? mt_context_pause(context) : 0};
+			       .init = context ? mt_context_pause(context) : MT_NO_INIT};
 }
 
 static void finish(const struct ending *ending, bool is_over)
@@ -153,10 +153,8 @@ static struct primary_count *count_of(int device)
 
 int cuDevicePrimaryCtxRetain(struct CUctx_st **context, int device)
 {
-	int result = mt_wrapper_call(cuDevicePrimaryCtxRetain, context, device);
+	int result = CREATE(cuDevicePrimaryCtxRetain, device, context, device);
 
-	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY) && mt_wrapper_is_on())
-		result = mt_wrapper_retry(device, 0, cuDevicePrimaryCtxRetain, context, device);
 	if (result == MT_CU_SUCCESS && count_of(device))
 		atomic_fetch_add_explicit(&count_of(device)->retained, 1, memory_order_seq_cst);
 	return result;

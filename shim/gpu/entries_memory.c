@@ -429,7 +429,7 @@ int cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
 	int result = mt_wrapper_call(cuMemRetainAllocationHandle, handle, address);
 
 	if (result == MT_CU_SUCCESS && mt_wrapper_is_on())
-		mt_unpooled_retain(*handle);
+		mt_unpooled_retain(*handle, (uint64_t)(uintptr_t)address);
 	return result;
 }
 

@@ -105,6 +105,8 @@ static enum mt_fence_status query(struct mt_context *context, struct mt_block *b
 			return status;
 		block->events = event->next;
 		event->next = NULL;
+		/* the first one: see mt_fence_is_own_done */
+		mt_assert(!block->events || block->events->context != context);
 		if (is_own)
 			*out_own = event;
 		else
@@ -230,6 +232,7 @@ static enum mt_fence_status record(struct mt_context *context, struct mt_block *
 		    mt_context_handle(other))
 			is_recorded = record_other(other, &block->events->next);
 	}
+	mt_assert(!is_recorded || block->events->context == context);
 	if (is_recorded)
 		status = asks ? query(context, block, own) : MT_FENCE_NOT_YET;
 	mt_context_pop(was_pushed);

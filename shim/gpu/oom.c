@@ -353,6 +353,8 @@ static void ask_job(void)
 
 static void ask_others(uint64_t device, struct mt_nvml_usage *out)
 {
+	if (!mt_driver_thread_is_free())
+		return;
 	job.device = (int)device;
 	if (mt_driver_thread_run(ask_job))
 		*out = job.nvml;
@@ -387,8 +389,7 @@ static void print(const struct mt_stats_oom *oom)
 	       MT_MB(oom->total_bytes));
 	mt_log(MT_LOG_WARN,
 	       "gpu-oom: this process: allocated %llu MB, reserved %llu MB (peak %llu MB), idle "
-	       "%llu MB, largest idle block "
-	       "%llu MB, retries %llu, out of memory %llu times",
+	       "%llu MB, largest idle block %llu MB, retries %llu, out of memory %llu times",
 	       MT_MB(oom->allocated_bytes), MT_MB(oom->reserved_bytes),
 	       MT_MB(oom->reserved_peak_bytes), MT_MB(oom->idle_bytes),
 	       MT_MB(oom->largest_idle_bytes), (unsigned long long)oom->num_alloc_retries,
@@ -408,8 +409,7 @@ static void print(const struct mt_stats_oom *oom)
 		       (unsigned long long)oom->unreported_count);
 }
 
-/* Returns whether a report is waiting. take: the caller prints it and then calls
- * end_report. */
+/* Returns whether a report is waiting. take: the caller prints it and then calls end_report. */
 static bool find_report(struct mt_stats_oom *out, bool take)
 {
 	bool found;

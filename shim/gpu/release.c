@@ -337,7 +337,9 @@ void mt_release_overdue(struct mt_context *context)
 
 /* ---- the cap ---- */
 
-/* The pages of the driver above the cap if the program held so many bytes more. */
+/* Returns by how many bytes, in pages of the driver, all blocks of the device would exceed the cap
+ * if the program allocated `bytes` more. The cap is the peak of the live blocks, these bytes
+ * included, and a quarter of it; CAP_BYTES more if a free does not wait. */
 static uint64_t over_cap(const struct mt_pool_device *device, uint64_t bytes, bool waits)
 {
 	struct mt_holdings now = mt_pool_holdings(device);

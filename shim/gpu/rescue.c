@@ -251,6 +251,8 @@ static void visit_job(void)
 /* Returns false if nothing could be done: a capture is open, or the driver thread is busy. */
 static bool visit(bool releases)
 {
+	if (!mt_driver_thread_is_free())
+		return false;
 	memcpy(job.device, served.request.device, sizeof(job.device));
 	job.device[sizeof(job.device) - 1] = 0;
 	job.releases = releases;

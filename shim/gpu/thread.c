@@ -73,11 +73,18 @@ static bool wait_done(uint64_t limit_ns)
 	return seen == JOB_DONE;
 }
 
+bool mt_driver_thread_is_free(void)
+{
+	uint32_t seen = mt_load_acquire(&job_state);
+
+	return mt_driver_thread_runs() && seen != JOB_ASKED && seen != JOB_OVER;
+}
+
 bool mt_driver_thread_run(void (*job)(void))
 {
 	uint32_t seen = mt_load_acquire(&job_state);
 
-	if (!mt_driver_thread_runs() || seen == JOB_ASKED || seen == JOB_OVER)
+	if (!mt_driver_thread_is_free())
 		return false;
 	asked_job = job;
 	if (!atomic_compare_exchange_strong_explicit(&job_state, &seen, JOB_ASKED,

@@ -161,7 +161,32 @@ static void unmap(struct mt_unpooled_record *mapping)
 	end(mapping);
 }
 
-void mt_unpooled_retain(uint64_t handle)
+/* Sets what is mapped at wanted's key. Removes nothing. */
+static bool search_mapping(struct mt_pointer_node *node, void *wanted)
+{
+	const struct mt_unpooled_record *mapping = record_of(node);
+	struct mt_unpooled_record *search = wanted;
+
+	if (search->is.key - mapping->is.key < mapping->is.bytes)
+		search->mapped = mapping->mapped;
+	return false;
+}
+
+/* Memory without a handle gets one again, by its mapping. Looks at all mappings. */
+static void add_handle(uint64_t handle, uint64_t address)
+{
+	struct mt_unpooled_record *memory, search = {.is.key = address};
+
+	mt_pointer_table_remove_if(&tables[SPACE_MAPPING], search_mapping, &search);
+	memory = search.mapped;
+	if (!memory || memory->handles > 0)
+		return;
+	memory->handles = 1;
+	memory->is.key = handle;
+	put_in(memory);
+}
+
+void mt_unpooled_retain(uint64_t handle, uint64_t address)
 {
 	struct mt_unpooled_record *memory;
 
@@ -169,6 +194,8 @@ void mt_unpooled_retain(uint64_t handle)
 	memory = find(SPACE_VMM, handle);
 	if (memory)
 		memory->handles++;
+	else
+		add_handle(handle, address);
 	mt_lock_unlock(&unpooled_lock);
 }
 

@@ -71,9 +71,9 @@ void mt_unpooled_add(struct mt_unpooled_record *record);
 struct mt_unpooled_record *mt_unpooled_take(enum mt_unpooled_kind kind, uint64_t key);
 
 /* Memory of cuMemCreate lasts as long as one handle or one mapping of it is left. After the
- * driver's cuMemRetainAllocationHandle, cuMemMap and cuMemUnmap, which may concern several
- * mappings. */
-void mt_unpooled_retain(uint64_t handle);
+ * driver's cuMemRetainAllocationHandle (address: in a mapping of it), cuMemMap and cuMemUnmap,
+ * which may concern several mappings. */
+void mt_unpooled_retain(uint64_t handle, uint64_t address);
 void mt_unpooled_map(struct mt_unpooled_record *record, uint64_t dptr, uint64_t bytes,
 		     uint64_t handle);
 void mt_unpooled_unmap(uint64_t dptr, uint64_t bytes);

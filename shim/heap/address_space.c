@@ -25,11 +25,13 @@ _Static_assert(RLIM_INFINITY == UINT64_MAX && sizeof(struct rlimit) == 16 &&
 	       "one layout");
 
 MT_EXPORT int wrap_setrlimit(int resource, const struct rlimit *limit) __asm__("setrlimit");
-MT_EXPORT int wrap_setrlimit64(int resource, const struct rlimit *limit) __asm__("setrlimit64");
+MT_EXPORT int wrap_setrlimit64(int resource, const struct rlimit *limit) __asm__("setrlimit64")
+	__attribute__((alias("setrlimit")));
 MT_EXPORT int wrap_prlimit(pid_t process, int resource, const struct rlimit *limit,
 			   struct rlimit *old) __asm__("prlimit");
 MT_EXPORT int wrap_prlimit64(pid_t process, int resource, const struct rlimit *limit,
-			     struct rlimit *old) __asm__("prlimit64");
+			     struct rlimit *old) __asm__("prlimit64")
+	__attribute__((alias("prlimit")));
 
 static uint64_t limit_of(int resource)
 {
@@ -70,19 +72,8 @@ MT_EXPORT int wrap_setrlimit(int resource, const struct rlimit *limit)
 	return set_limit(0, resource, limit, NULL);
 }
 
-MT_EXPORT int wrap_setrlimit64(int resource, const struct rlimit *limit)
-{
-	return set_limit(0, resource, limit, NULL);
-}
-
 MT_EXPORT int wrap_prlimit(pid_t process, int resource, const struct rlimit *limit,
 			   struct rlimit *old)
-{
-	return set_limit(process, resource, limit, old);
-}
-
-MT_EXPORT int wrap_prlimit64(pid_t process, int resource, const struct rlimit *limit,
-			     struct rlimit *old)
 {
 	return set_limit(process, resource, limit, old);
 }

@@ -54,7 +54,8 @@ enum state {
 static _Atomic int state; /* enum state; release/acquire with what the state stands for */
 
 static struct mt_lock wake_lock = MT_LOCK(wake);
-static bool fork_has_lock; /* of the fork under way */
+static bool fork_has_lock;             /* of the fork under way */
+static _Atomic bool is_flagged_served; /* flagged_ops; no ordering */
 
 static const struct mt_config *config;
 static const struct mt_backend_hooks *hooks;
@@ -302,14 +303,26 @@ static const struct mt_heap_ops flagged_ops = {
 	.malloc_usable_size = asleep_malloc_usable_size,
 };
 
+/* Once in a process. With all signals blocked, as in wake(). */
+static MT_COLD void serve_flagged(void)
+{
+	uint64_t signals = mt_os_block_signals();
+
+	if (mt_lock_lock_within(&wake_lock, 0)) {
+		if (read_state() == ASLEEP) {
+			mt_heap_serve(&flagged_ops);
+			mt_store_relaxed(&is_flagged_served, true);
+		}
+		mt_lock_unlock(&wake_lock);
+	}
+	mt_os_restore_signals(signals);
+}
+
 void mt_asleep_note_flags(long number, long address, long bytes, long argument)
 {
 	mt_page_flags_note(number, address, bytes, argument);
-	if (!mt_page_flags_any() || read_state() != ASLEEP || !mt_lock_lock_within(&wake_lock, 0))
-		return;
-	if (read_state() == ASLEEP)
-		mt_heap_serve(&flagged_ops);
-	mt_lock_unlock(&wake_lock);
+	if (mt_page_flags_any() && read_state() == ASLEEP && !mt_load_relaxed(&is_flagged_served))
+		serve_flagged();
 }
 
 /* Returns NULL if libc's malloc has no names of its own. */

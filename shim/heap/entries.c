@@ -70,10 +70,13 @@ MT_HEAP_EXISTING(X)
 
 void mt_heap_serve(const struct mt_heap_ops *ops)
 {
-	/* release: what the functions rely on has been set up before; and in this order */
+	/* release: what the functions rely on has been set up before. In this order: who makes a
+	 * block of the new allocator, and frees it, meets its free. */
 #define X(type, name, params, args) __atomic_store_n(&serving.name, ops->name, __ATOMIC_RELEASE);
 	MT_HEAP_EXISTING(X)
 	X(void *, realloc, , )
+	mt_assert(serving.free == ops->free && serving.realloc == ops->realloc &&
+		  serving.malloc_usable_size == ops->malloc_usable_size);
 	MT_HEAP_ALLOCATING(X)
 #undef X
 }

@@ -386,15 +386,13 @@ void mt_glibc_uncount(size_t bytes)
 	(void)mt_account_bump(&mt_thread_counters.freed_bytes, bytes);
 }
 
-static void *accounted_malloc(size_t size)
-{
-	return mt_glibc_count(next.malloc(size));
-}
-
-static void *accounted_calloc(size_t count, size_t size)
-{
-	return mt_glibc_count(next.calloc(count, size));
-}
+#define X(type, name, params, args)                                                                \
+	static type accounted_##name params                                                        \
+	{                                                                                          \
+		return mt_glibc_count(next.name args);                                             \
+	}
+MT_HEAP_MAKING(X)
+#undef X
 
 static void *accounted_realloc(void *ptr, size_t size)
 {
@@ -405,16 +403,6 @@ static void *accounted_realloc(void *ptr, size_t size)
 	if (ptr && (fresh || size == 0))
 		mt_glibc_uncount(old);
 	return mt_glibc_count(fresh);
-}
-
-static void *accounted_memalign(size_t alignment, size_t size)
-{
-	return mt_glibc_count(next.memalign(alignment, size));
-}
-
-static void *accounted_aligned_alloc(size_t alignment, size_t size)
-{
-	return mt_glibc_count(next.aligned_alloc(alignment, size));
 }
 
 static int accounted_posix_memalign(void **out, size_t alignment, size_t size)

@@ -100,9 +100,9 @@ static void *arena_of(void *arena, size_t bytes)
 	return shared;
 }
 
-/* Bytes that lie free where the block will come from; 0 where they are few beside the block, or so
- * many that the block adds little to them. */
-static uint64_t free_for(const void *arena, size_t bytes)
+/* Returns the free bytes of the shared arena, if a large block will come from there and is of their
+ * order: within UNFIT_FACTOR times more or less. Else 0. */
+static uint64_t comparable_free_bytes(const void *arena, size_t bytes)
 {
 	uint64_t free_bytes;
 
@@ -128,7 +128,7 @@ static MT_COLD void purge_unfit(uint64_t free_before)
 void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero)
 {
 	void *from = arena_of(arena, bytes);
-	uint64_t free_before = free_for(from, bytes);
+	uint64_t free_before = comparable_free_bytes(from, bytes);
 	size_t least = bytes >= MT_JEMALLOC_PAGE_LEAST ? mt_jemalloc_page_bytes() : 1;
 	void *block = __real_je_large_palloc(thread, from, bytes,
 					     alignment > least ? alignment : least, zero);

@@ -235,20 +235,24 @@ static struct mt_ranges *set_of(long number, long argument)
 	}
 }
 
-/* A handler that has interrupted this thread's change of the sets goes unnoted. */
+/* By a call of the program's: a signal handler that interrupts it may allocate, and would wait for
+ * the lock. A handler that has interrupted another change of the sets goes unnoted. */
 static MT_COLD void note(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 {
 	int kept = errno;
+	uint64_t signals;
 
 	mt_assert(begin < end);
 	mt_assert(set == &flagged || set == &huge);
 	if (is_ours)
 		return;
+	signals = mt_os_block_signals();
 	enter();
 	if (mt_page_ranges_overlap(&mapped, begin, end) ||
 	    mt_glibc_range_overlaps((void *)begin, end - begin))
 		mt_page_ranges_add(set, begin, end);
 	leave();
+	mt_os_restore_signals(signals);
 	errno = kept;
 }
 

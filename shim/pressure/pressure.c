@@ -293,22 +293,18 @@ static void print(const struct mt_stats_limit_report *limit_report)
 {
 	mt_log(MT_LOG_WARN,
 	       "rss-limit: this process holds %llu MB, and MT_RSS_LIMIT_MB is %llu: resident %llu "
-	       "MB, swapped %llu MB, "
-	       "after a cleanup",
+	       "MB, swapped %llu MB, after a cleanup",
 	       MT_MB(limit_report->rss_bytes + limit_report->swap_bytes),
 	       MT_MB(limit_report->limit_bytes), MT_MB(limit_report->rss_bytes),
 	       MT_MB(limit_report->swap_bytes));
 	mt_log(MT_LOG_WARN,
 	       "rss-limit: heap: live %llu MB, free and not returned %llu MB, free but pinned by "
-	       "live blocks %llu MB, "
-	       "the allocator's own %llu MB",
+	       "live blocks %llu MB, the allocator's own %llu MB",
 	       MT_MB(limit_report->heap_live_bytes), MT_MB(limit_report->heap_dirty_bytes),
 	       MT_MB(limit_report->heap_pinned_bytes), MT_MB(limit_report->heap_metadata_bytes));
 	mt_log(MT_LOG_WARN,
 	       "rss-limit: outside the heap: other anonymous memory %llu MB, files %llu MB, shared "
-	       "memory "
-	       "%llu MB, page-locked for "
-	       "CUDA %llu MB, %llu threads",
+	       "memory %llu MB, page-locked for CUDA %llu MB, %llu threads",
 	       MT_MB(limit_report->other_anon_bytes), MT_MB(limit_report->file_bytes),
 	       MT_MB(limit_report->shmem_bytes), MT_MB(limit_report->gpu_pinned_bytes),
 	       (unsigned long long)limit_report->threads_count);

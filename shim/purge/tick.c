@@ -324,7 +324,8 @@ static bool may_purge(void)
 	       mt_state_is_on() && mt_state_is_own_process() && !mt_heap_purge_copies(false);
 }
 
-/* Returns whether this thread is the one that purges. */
+/* Returns whether this thread is the one that purges. may_purge makes a system call: not before it
+ * is time. */
 static bool begin(uint64_t free_bytes)
 {
 	uint64_t budget_pct = mt_config()->budget_pct; /* once: it may become 0 at any time */
@@ -335,7 +336,7 @@ static bool begin(uint64_t free_bytes)
 	if (!budget_pct)
 		return false;
 	pause_ns = free_bytes / MT_MIB * mt_load_relaxed(&mib_cost_ns) * 100 / budget_pct;
-	return now_ns >= due_ns &&
+	return now_ns >= due_ns && may_purge() &&
 	       atomic_compare_exchange_strong_explicit(&next_ns, &due_ns, now_ns + pause_ns,
 						       memory_order_relaxed, memory_order_relaxed);
 }
@@ -368,7 +369,7 @@ static MT_COLD void wait_for_worker(void)
 
 static MT_COLD void purge_for_growth(uint64_t free_bytes)
 {
-	if (!begin(free_bytes) || !may_purge())
+	if (!begin(free_bytes))
 		return;
 	if (free_bytes <= OWN_BYTES || !mt_worker_is_running()) {
 		purge_for_growth_here(free_bytes);

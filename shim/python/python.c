@@ -200,8 +200,7 @@ static struct fork_state read_fork_state(void)
 	return (struct fork_state){.few_shared = mt_rss_shared_are_few(), .forks = forks};
 }
 
-/* Returns MT_GC_DONE if a collection may run now. The program may have forked since the
- * request. */
+/* Returns MT_GC_DONE if a collection may run now. The program may have forked since the request. */
 static enum mt_gc_state gc_state_now(const struct fork_state *view)
 {
 	if (!view->few_shared || view->forks != mt_rss_shared_forks())

@@ -119,11 +119,10 @@ bool mt_rss_read_status(const char *path, struct mt_rss_full *out)
 	return true;
 }
 
-/* Pss_Anon counts a page divided by the number of processes that map it: a shared page counts for
- * half at most. */
 /* Reads how many bytes of anonymous pages are shared with forked processes: an upper bound, from
- * /proc/self/smaps_rollup. Walks all page tables: some milliseconds for each GB. Returns false, and
- * leaves *out_bytes as it is, before Linux 5.3 and if /proc cannot be read. */
+ * /proc/self/smaps_rollup. Pss_Anon counts a page divided by the number of processes that map it: a
+ * shared page counts for half or less. Walks all page tables: some milliseconds for each GB.
+ * Returns false, and leaves *out_bytes as it is, before Linux 5.3 and if /proc cannot be read. */
 static bool read_shared(uint64_t *out_bytes)
 {
 	char text[2048];

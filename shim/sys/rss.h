@@ -67,8 +67,7 @@ bool mt_rss_shared_are_few(void);
 bool mt_rss_shared_are_known_few(void);
 
 /* Returns the number of forks so far, including the one that made this process. Each fork counts
- * once before and once after it. A reply of mt_rss_shared_are_few is valid while this is
- * equal. */
+ * once before and once after it. A reply of mt_rss_shared_are_few is valid while this is equal. */
 uint32_t mt_rss_shared_forks(void);
 
 /* Counts a fork: called before it, and after it in parent and child. Async-signal-safe. */

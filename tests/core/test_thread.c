@@ -2,7 +2,9 @@
  * as it does. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "sys/os.h"
@@ -13,11 +15,23 @@
 static struct mt_thread thread;
 static atomic_bool ended;
 static atomic_bool holds_the_starter; /* until the thread has ended */
+static atomic_bool refuses;           /* small stacks, and CPUs that are set */
 static _Atomic uint32_t nobody_rings;
 
 static void nap(void)
 {
 	(void)mt_os_futex_wait(&nobody_rings, 0, MT_NS_PER_MS, MT_FUTEX_PRIVATE);
+}
+
+static bool is_refused(const pthread_attr_t *attr)
+{
+	size_t stack_bytes = 0;
+	cpu_set_t cpus;
+
+	(void)pthread_attr_getstacksize(attr, &stack_bytes);
+	/* all, if none are set */
+	(void)pthread_attr_getaffinity_np(attr, sizeof(cpus), &cpus);
+	return stack_bytes < (4 << 20) || !CPU_ISSET(CPU_SETSIZE - 1, &cpus);
 }
 
 /* Before libc's: a starter that the kernel lets wait, as it may, between the start of a thread and
@@ -28,7 +42,7 @@ int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void
 	int answer;
 
 	*(void **)(void *)&create = dlsym(RTLD_NEXT, "pthread_create");
-	answer = create(out, attr, run, argument);
+	answer = refuses && is_refused(attr) ? EINVAL : create(out, attr, run, argument);
 	while (answer == 0 && holds_the_starter && !ended)
 		nap();
 	return answer;
@@ -64,4 +78,17 @@ Test(thread, one_that_has_ended_before_its_starter_goes_on_does_not_run)
 	cr_expect_not(
 		mt_thread_is_running(&thread),
 		"no thread could be started in its place, and a wait for its end would not return");
+}
+
+Test(thread, starts_if_both_its_small_stack_and_the_cpus_of_the_start_are_refused)
+{
+	cpu_set_t one;
+
+	mt_thread_init();
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	refuses = true;
+	cr_expect(mt_thread_start(&thread, stay, STACK_BYTES));
+	ended = true;
 }

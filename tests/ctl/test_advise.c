@@ -206,7 +206,7 @@ static struct mt_facts *in_vain(void)
 	figures(facts)->purge_count = 300;
 	figures(facts)->purged_bytes = 30000 * MT_MIB;
 	figures(facts)->refault_count = 30000ull * 256 * 9 / 10;
-	figures(facts)->purge_cost_ns = figures(facts)->refault_cost_ns = 3 * S;
+	figures(facts)->purge_cost_ns = figures(facts)->refault_cost_ns = 15 * S;
 	return facts;
 }
 
@@ -218,6 +218,7 @@ Test(advise, a_longer_wait_where_what_was_purged_is_taken_back)
 	EXPECT_SILENT(in_vain,
 		      figures(facts)->refault_cost_ns = figures(facts)->purge_cost_ns = S / 10);
 	EXPECT_SILENT(in_vain, put_setting(facts, "idle_ms", "3000"));
+	EXPECT_SILENT(in_vain, put_setting(facts, "budget_pct", "5"));
 }
 
 static struct mt_facts *in_vain_after_drops(void)
@@ -245,6 +246,20 @@ static const char *first_id(struct mt_facts *facts)
 	mt_diagnosis_free(&found);
 	free(facts);
 	return only.id;
+}
+
+Test(advise, a_cost_within_the_budget_is_told_and_no_setting_is_advised)
+{
+	struct mt_facts *facts = in_vain_after_drops();
+
+	put_setting(facts, "budget_pct", "5");
+
+	cr_expect_str_eq(first_id(facts), "idle");
+	cr_expect(strstr(only.text,
+			 "5.0 % of the time with the page faults, within MT_BUDGET_PCT=5: "
+			 "slack_mb=128 would keep up to 128 MB resident instead"),
+		  "%s", only.text);
+	cr_expect_str_empty(only.environment);
 }
 
 Test(advise, one_look_says_that_cleaning_takes_many_times_its_budget)

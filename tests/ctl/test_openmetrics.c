@@ -37,7 +37,7 @@ Test(openmetrics, without_processes_there_is_still_a_page)
 {
 	struct mt_process_list processes = {0};
 	size_t bytes;
-	char *text = mt_openmetrics_render(&processes, &bytes);
+	char *text = mt_openmetrics_render(&processes, MT_EXPOSITION_OPENMETRICS, &bytes);
 
 	cr_expect_eq(bytes, strlen(text));
 	cr_expect_not_null(strstr(text, "\nmtshim_build_info{version=\""));
@@ -53,7 +53,8 @@ Test(openmetrics, of_too_many_processes_the_largest_are_written_by_pid)
 		process_list_of(601); /* 601 is prime: every RSS is there once */
 	char line[96];
 	size_t bytes;
-	char *text = mt_openmetrics_render(&processes, &bytes), *last = NULL;
+	char *text = mt_openmetrics_render(&processes, MT_EXPOSITION_OPENMETRICS, &bytes),
+	     *last = NULL;
 
 	cr_expect_eq(count_of(text, "\nmtshim_up{"), 500);
 	cr_expect_not_null(strstr(text, "\nmtshim_processes_left_out 101\n"));
@@ -81,7 +82,7 @@ Test(openmetrics, a_process_that_renames_itself_stays_one_series)
 
 	snprintf(processes.list[0].process.comm, sizeof(processes.list[0].process.comm),
 		 "batch 17");
-	text = mt_openmetrics_render(&processes, &bytes);
+	text = mt_openmetrics_render(&processes, MT_EXPOSITION_OPENMETRICS, &bytes);
 	cr_expect_not_null(strstr(text, "\nmtshim_up{pid=\"1000\",comm=\"comm\"} 1\n"));
 	cr_expect_eq(count_of(text, "batch"), 0);
 	free(text);
@@ -98,7 +99,7 @@ Test(openmetrics, a_repeated_device_is_written_once)
 	processes.list[0].head.devices_count = 3;
 	processes.list[0].devices = calloc(3, sizeof(*processes.list[0].devices));
 	processes.list[0].devices[1].ordinal = 4;
-	text = mt_openmetrics_render(&processes, &bytes);
+	text = mt_openmetrics_render(&processes, MT_EXPOSITION_OPENMETRICS, &bytes);
 	cr_expect_eq(count_of(text, "\nmtshim_device_info{"), 2);
 	cr_expect_eq(count_of(text, "\nmtshim_device_allocated_bytes{"), 2);
 	free(text);

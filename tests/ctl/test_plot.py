@@ -688,6 +688,17 @@ def test_without_a_picture_the_table_is_printed(ctl, tmp_path):
 		assert runs[0]["change"] is None and (runs[1]["change"]["rss_mean_pct"], runs[1]["change"]["duration_pct"]) == (-75, -25)
 
 
+def test_the_times_of_short_runs_give_their_difference(ctl, tmp_path):
+	def ran(name, seconds, cpu_s):
+		end = {"kind": "end", "time_ns": START + int(seconds * SECOND), "pid": 7, "alive": False, "exit_code": 0, "signal": None,
+		       "cpu_ns": int(cpu_s * SECOND)}
+		return written(tmp_path, [sample(0, 100), end], name)
+
+	row = ctl("compare", ran("bare.jsonl", 8.04, 0.524), ran("shim.jsonl", 8.16, 0.644)).stdout.splitlines()[2]
+
+	assert "8.16 s (+1 %)" in row and "0.644 s (+23 %)" in row, row
+
+
 def test_runs_are_compared_from_their_own_starts_with_a_table(ctl, tmp_path):
 	before = written(tmp_path, [sample(second, 400) for second in range(101)], "before.jsonl")
 	after = written(tmp_path, [sample(1000 + second, 100) for second in range(51)] + [cleanup(1010, 1, 0, before_mb=100)], "after.jsonl")
@@ -714,7 +725,7 @@ def test_a_run_lasts_to_its_end_and_its_peak_is_the_kernels(ctl, plot, tmp_path)
 
 	assert ctl("compare", file, "-o", tmp_path / "x.svg").returncode == 0
 	(row,) = ([text.text for text in row.iter(SVG + "text")] for row in Picture(tmp_path / "x.svg").groups("row"))
-	assert row == ["made", "300.0 MB", "100.0 MB", "100.0 MB", "8.5 s", "0"]
+	assert row == ["made", "300.0 MB", "100.0 MB", "100.0 MB", "8.46 s", "0"]
 	assert "RSS: peak 300.0 MB, mean 100.0 MB" in " ".join(plot(file).texts)
 	assert "RSS: peak 100.0 MB" in " ".join(plot(file, "--last=2s").texts)  # of that part nobody else knows
 
@@ -737,7 +748,7 @@ def test_a_run_with_the_shim_beside_one_without(record, ctl, tmp_path):
 
 	assert ctl("compare", tmp_path / "without.jsonl", tmp_path / "with.jsonl", "-o", tmp_path / "x.pdf").returncode == 0
 	text = subprocess.run(["pdftotext", "-layout", tmp_path / "x.pdf", "-"], capture_output=True, text=True, check=True).stdout
-	assert re.search(r"without +\d+\.\d MB +\d+\.\d MB +\d+\.\d MB +\d\.\d s +\d\.\d s +0 +3\n", text), text
+	assert re.search(r"without +\d+\.\d MB +\d+\.\d MB +\d+\.\d MB +\d\.\d+ s +\d\.\d+ s +0 +3\n", text), text
 	assert re.search(r"with +\d+\.\d MB \([-+]\d+ %\)", text), text
 
 

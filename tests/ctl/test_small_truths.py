@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from mtctl_helpers import MB, NOT_SHIMMED, NOTHING, PYTHON, USAGE, ctl, fake, plain  # noqa: F401
+from top_helpers import screen, top  # noqa: F401
 
 HOLDER = """import time
 kept = [{'a': str(n)} for n in range(200000)]
@@ -100,6 +101,30 @@ def test_a_tree_by_name_is_that_of_the_root_which_shares_the_name(ctl, mtctl, sp
 	assert ctl("ps", "--tree=forks_itself.py").stdout.count("forks_itself.py") == 2
 	assert json.loads(ctl("diagnose", "--tree", "--no-trim", "--for=0.2", "--json", "forks_itself.py").stdout or "{}").get("pid", root.pid) == root.pid
 	assert "is the name of 2 processes" in ctl("look", "forks_itself.py").stderr
+
+
+FORKS = """import os, sys
+kept = b"x" * (60 << 20)
+child = os.fork()
+if child:
+	print(child, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_forked_child_that_only_holds_memory_is_not_called_small(ctl, mtctl, spawn, plain, top):
+	parent = spawn([mtctl, "run", "--", PYTHON, "-c", FORKS], plain)
+	child = parent.stdout.readline().strip()
+
+	shown, trimmed, judged = ctl("stat", child), ctl("trim", child), ctl("diagnose", "--for=0.5", "--no-trim", child)
+
+	assert shown.returncode == NOTHING and shown.stderr.endswith("has allocated little in it since its start or its fork\n"), shown
+	assert trimmed.returncode == 0 and "asleep: malloc has allocated little" in trimmed.stdout, trimmed
+	assert "pass malloc by" not in judged.stdout, judged
+	screen = top(f"--filter={child}")
+	screen.wait(rf"^ *{child} ")
+	screen.keys("End", "Enter")
+	assert "MT_MIN_MB" not in screen.wait(r"asleep: malloc has allocated little").string
 
 
 def test_fit_gives_no_number_where_nothing_tells_what_is_free(ctl, tmp_path):

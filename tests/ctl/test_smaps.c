@@ -2,6 +2,7 @@
  * copies after a fork. */
 #include <criterion/criterion.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl/process/smaps.h"
@@ -34,11 +35,19 @@ static const char text[] =
 	"7ffc84334000-7ffc84336000 r-xp 00000000 00:00 0                          [vdso]\n"
 	"Rss:                   8 kB\nPss:                   0 kB\n";
 
+static void parse(const char *from, struct mt_smaps *out)
+{
+	char *copy = strdup(from);
+
+	mt_smaps_parse(copy, out);
+	free(copy);
+}
+
 Test(smaps, reads_every_mapping_with_its_figures)
 {
 	const struct mt_smaps_mapping *at;
 
-	mt_smaps_parse(text, &smaps);
+	parse(text, &smaps);
 	cr_assert_eq(smaps.count, 4);
 	at = &smaps.list[0];
 	cr_expect_str_eq(at->name, "/usr/bin/a program");
@@ -109,7 +118,7 @@ Test(smaps, takes_nothing_from_lines_that_make_no_sense)
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		mt_smaps_parse(bad[i], &smaps);
+		parse(bad[i], &smaps);
 		cr_expect_eq(smaps.total.rss_bytes, 0, "case %zu", i);
 		cr_expect_eq(smaps.total.pss_bytes, 0, "case %zu", i);
 		mt_smaps_free(&smaps);

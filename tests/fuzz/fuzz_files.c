@@ -145,11 +145,11 @@ static void tell_process_list(const struct mt_target *target)
 	list[0].own.rss_bytes = self.rss_bytes;
 	list[0].tree = processes.total = list[0].own;
 	list[1].process.pid = 43;
-	page = mt_openmetrics_render(&processes, &bytes);
+	page = mt_openmetrics_render(&processes, MT_EXPOSITION_OPENMETRICS, &bytes);
 	fuzz_expect_clean("metrics", page, bytes);
 	fuzz_expect(bytes >= 6 && strcmp(page + bytes - 6, "# EOF\n") == 0, "of %zu bytes", bytes);
 	free(page);
-	page = mt_openmetrics_render_old(&processes, &bytes);
+	page = mt_openmetrics_render(&processes, MT_EXPOSITION_TEXT, &bytes);
 	fuzz_expect_clean("metrics in the old format", page, bytes);
 	free(page);
 	fuzz_output_begin();
@@ -397,7 +397,7 @@ static void read_lines(const void *bytes, size_t count)
 	text = fuzz_output_end(&printed);
 	fuzz_expect_clean("sites --python", text, printed);
 	fuzz_output_begin();
-	mt_lines_print_json(&lines, &view);
+	mt_json_print(mt_lines_json(&lines, &view), true);
 	text = fuzz_output_end(&printed);
 	fuzz_expect_json("sites --python --json", text, printed);
 	mt_lines_free(&lines);

@@ -158,7 +158,10 @@ void kernel_ctl_text(const struct fuzz_part *part)
 	uint64_t live;
 
 	if (fuzz_is(part, "smaps", NULL)) {
-		mt_smaps_parse(part->text, &smaps);
+		char *copy = strdup(part->text);
+
+		mt_smaps_parse(copy, &smaps);
+		free(copy);
 		compare(&smaps, &before);
 		compare(&before, &smaps);
 		mt_smaps_free(&before);

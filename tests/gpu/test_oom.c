@@ -64,6 +64,11 @@ void mt_nvml_read(const char *pci UNUSED, struct mt_nvml_usage *out UNUSED)
 {
 }
 
+bool mt_driver_thread_is_free(void)
+{
+	return true;
+}
+
 bool mt_driver_thread_run(void (*job)(void) UNUSED)
 {
 	return false;

@@ -172,6 +172,18 @@ Test(pool_waits, the_end_of_a_primary_context_waits_for_a_decay)
 	cr_expect_not(mt_capture_is_open());
 }
 
+Test(pool_waits, the_end_of_an_unknown_context_leaves_the_next_one_with_its_handle)
+{
+	struct CUctx_st *context = NULL;
+	uint32_t init;
+
+	(void)fake_cuCtxGetCurrent(&context);
+	init = mt_context_pause(context);
+	release(allocate(4096));
+	mt_context_ended(context, init);
+	cr_expect_eq(fake_make_room(-1), 4096, "the pool still knows its block");
+}
+
 Test(pool_waits, gives_back_idle_blocks_in_a_capture_to_an_allocation_that_the_driver_would_serve)
 {
 	uint64_t next_ms, dptr = 0;

@@ -26,6 +26,16 @@ def test_a_freed_block_leaves_no_flag_to_the_blocks_that_come_after_it(run, env,
 	assert got.stdout.splitlines()[2] == expected.stdout.splitlines()[2]
 
 
+@pytest.mark.parametrize("call", ["nohugepage", "dontdump", "mlock", "mprotect"])
+def test_a_handler_that_interrupts_such_a_call_may_allocate_and_fork(run, env, compile_c, call):
+	"""The handler waited for ever for a lock that its own thread held."""
+	got = run([compile_c("handler_beside_advice.c"), call], env(), timeout=30)
+	if got.returncode == 77:
+		pytest.skip("so much may not be locked here")
+
+	assert (got.returncode, got.stdout, got.stderr) == (0, "goes on\n", "")
+
+
 def test_thousands_of_large_blocks_in_random_order_are_few_mappings(run, env, compile_c):
 	"""Each was a mapping of its own, 6,700 in all (libc 81); the kernel allows 65,530."""
 	got = run([compile_c("large_mappings.c")], env(), timeout=60)

@@ -81,9 +81,10 @@ static char *make(const struct mt_reader_request *request, uint64_t interval_ms,
 	*out_status = 200;
 	switch (request->form) {
 	case MT_READER_OPENMETRICS:
-		return mt_openmetrics_render(processes(interval_ms), length);
+		return mt_openmetrics_render(processes(interval_ms), MT_EXPOSITION_OPENMETRICS,
+					     length);
 	case MT_READER_PLAIN:
-		return mt_openmetrics_render_old(processes(interval_ms), length);
+		return mt_openmetrics_render(processes(interval_ms), MT_EXPOSITION_TEXT, length);
 	case MT_READER_PROCESSES:
 		return text_of(mt_process_list_json(processes(interval_ms)), length);
 	case MT_READER_PROCESS:

@@ -331,10 +331,8 @@ static int serve(const struct arguments *arguments)
 
 	if (!error)
 		error = listen_at(arguments->listen, &listener, &why);
-	if (error) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
+	if (error)
+		return mt_error_fail(MT_EXIT_USAGE, &why);
 	access_rules->names[access_rules->names_count++] = listener.host;
 	return run(arguments, &listener);
 }

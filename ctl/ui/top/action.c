@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "ctl/channel/control_file.h"
+#include "ctl/channel/target.h"
 #include "ctl/figures/stats_file.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
@@ -93,8 +94,8 @@ static bool fail(struct mt_top_action *action, struct mt_top_outcome *out, enum 
 		 const struct mt_error_reason *why)
 {
 	if (error == MT_ERR_NOT_AVAILABLE)
-		finish(action, out, MT_STYLE_WARN, "asleep: nothing to %s",
-		       action->request.kind == MT_REQUEST_TRIM ? "trim" : "set");
+		finish(action, out, MT_STYLE_WARN, "asleep: %s",
+		       mt_target_why_asleep(&action->process));
 	else
 		finish(action, out, MT_STYLE_BAD, "%s", why->text);
 	return true;

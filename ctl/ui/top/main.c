@@ -275,10 +275,8 @@ static int run(struct mt_top_app *app)
 	sigset_t waiting;
 
 	catch_signals(&waiting);
-	if (screen_start(&why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
+	if (screen_start(&why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_USAGE, &why);
 	app->canvas.unicode = mt_cells_locale_is_utf8();
 	app->canvas.coloured = has_colour;
 	loop(app, &waiting);

@@ -158,8 +158,8 @@ static void add_fold(struct mt_top_model *model, struct mt_top_id id)
 {
 	if (folded_index(model, id) < model->folded_count)
 		return;
-	model->folded = mt_error_check_memory(
-		realloc(model->folded, (model->folded_count + 1) * sizeof(*model->folded)));
+	model->folded =
+		mt_error_make_room(model->folded, model->folded_count, sizeof(*model->folded));
 	model->folded[model->folded_count++] = id;
 }
 

@@ -17,11 +17,7 @@ static void add_one(struct mt_top_page *page, enum mt_cell_style style, int inde
 {
 	struct mt_top_page_line *line;
 
-	if (page->count == page->room) {
-		page->room = page->room ? page->room * 2 : 64;
-		page->lines = mt_error_check_memory(
-			realloc(page->lines, page->room * sizeof(*page->lines)));
-	}
+	page->lines = mt_error_make_room(page->lines, page->count, sizeof(*page->lines));
 	line = &page->lines[page->count++];
 	line->style = style;
 	snprintf(line->text, sizeof(line->text), "%*s%.*s", indent, "", bytes, text);

@@ -53,7 +53,7 @@ static const char *why_unknown(const struct mt_top_row *process)
 	if (process->state == MT_PROCESS_AWAKE)
 		return NULL;
 	return process->state == MT_PROCESS_ASLEEP
-		       ? "asleep: too small for the shim to act; all of it counts as other"
+		       ? "asleep: the library keeps no figures of it; all of it counts as other"
 		       : process->why.text;
 }
 
@@ -397,9 +397,8 @@ static void fill_devices(struct mt_top_page *page, const struct mt_stats_file *f
 static void add_unknown(const struct mt_top_details *details, struct mt_top_page *page)
 {
 	if (details->row.state == MT_PROCESS_ASLEEP)
-		mt_top_page_add(page, MT_STYLE_PLAIN,
-				" asleep: it holds less than MT_MIN_MB of anonymous memory, and "
-				"has not published anything yet");
+		mt_top_page_add(page, MT_STYLE_PLAIN, " asleep: %s",
+				mt_target_why_asleep(&details->row.process));
 	else
 		mt_top_page_add(page, MT_STYLE_BAD, " %s", details->why.text);
 }

@@ -492,14 +492,6 @@ void mt_top_layout_make(struct mt_top_optional optional, int room, struct mt_top
 
 /* ---- cells ---- */
 
-static struct mt_short_text text_of(const char *text)
-{
-	struct mt_short_text figure;
-
-	snprintf(figure.text, sizeof(figure.text), "%s", text);
-	return figure;
-}
-
 /* WARN if the free bytes are worth a cleanup. */
 static enum mt_cell_style free_style(uint64_t free_bytes, uint64_t of_bytes)
 {
@@ -526,15 +518,15 @@ static struct mt_top_cell_text fragmented_cell(const struct mt_process_tree_sums
 {
 	double percent = mt_top_sums_fragmented_percent(sums);
 
-	return (struct mt_top_cell_text){percent < 0 ? text_of("-") : mt_short_percent(percent),
-					 percent >= FRAGMENTED_HIGH_PCT ? MT_STYLE_WARN
-									: MT_STYLE_PLAIN};
+	return (struct mt_top_cell_text){
+		percent < 0 ? mt_text_format("-") : mt_short_percent(percent),
+		percent >= FRAGMENTED_HIGH_PCT ? MT_STYLE_WARN : MT_STYLE_PLAIN};
 }
 
 static struct mt_top_cell_text cleanup_cell(enum mt_top_column column, const struct mt_top_row *row,
 					    uint64_t now_ns)
 {
-	struct mt_top_cell_text cell = {text_of("-"), MT_STYLE_DIM};
+	struct mt_top_cell_text cell = {mt_text_format("-"), MT_STYLE_DIM};
 	const struct mt_top_cleanup *last = &row->last;
 
 	if (!last->time_ns)
@@ -547,7 +539,7 @@ static struct mt_top_cell_text cleanup_cell(enum mt_top_column column, const str
 	} else if (column == MT_COLUMN_AGO) {
 		cell.text = mt_short_ago(now_ns, last->time_ns);
 	} else {
-		cell.text = text_of(mt_stats_word_reason(last->reason));
+		cell.text = mt_text_format("%s", mt_stats_word_reason(last->reason));
 	}
 	return cell;
 }
@@ -582,14 +574,14 @@ static struct mt_top_cell_text pid_cell(const struct mt_top_row *row)
 
 static struct mt_top_cell_text state_cell(enum mt_process_state state)
 {
-	return (struct mt_top_cell_text){text_of(mt_process_state_word(state)),
+	return (struct mt_top_cell_text){mt_text_format("%s", mt_process_state_word(state)),
 					 state >= MT_PROCESS_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
 }
 
 struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 					   const struct mt_top_shown *shown, uint64_t now_ns)
 {
-	const struct mt_top_cell_text unknown = {text_of("-"), MT_STYLE_DIM};
+	const struct mt_top_cell_text unknown = {mt_text_format("-"), MT_STYLE_DIM};
 	const struct mt_top_row *row = shown->row;
 	bool is_awake = row->state == MT_PROCESS_AWAKE;
 	bool has_heap = is_awake || shown->sums->parts.bytes[MT_PART_LIVE];
@@ -602,7 +594,7 @@ struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 	case MT_COLUMN_PID:
 		return pid_cell(row);
 	case MT_COLUMN_RANK:
-		return (struct mt_top_cell_text){text_of(*row->rank ? row->rank : "-"),
+		return (struct mt_top_cell_text){mt_text_format("%s", *row->rank ? row->rank : "-"),
 						 MT_STYLE_PLAIN};
 	case MT_COLUMN_FRAG:
 		return has_heap ? fragmented_cell(shown->sums) : unknown;
@@ -614,6 +606,6 @@ struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 	case MT_COLUMN_BUDGET:
 		return is_awake ? budget_cell(row) : unknown;
 	default:
-		return (struct mt_top_cell_text){text_of(""), MT_STYLE_PLAIN};
+		return (struct mt_top_cell_text){mt_text_format("%s", ""), MT_STYLE_PLAIN};
 	}
 }

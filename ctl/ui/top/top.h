@@ -249,7 +249,7 @@ struct mt_top_page_line {
 /* A line that is longer than `columns` is broken at blanks, and its rest indented by `indent`. */
 struct mt_top_page {
 	struct mt_top_page_line *lines;
-	size_t count, room;
+	size_t count;
 	int columns, indent;
 };
 
