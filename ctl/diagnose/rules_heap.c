@@ -139,20 +139,21 @@ void mt_rule_returnable(const struct mt_facts *facts, struct mt_diagnosis *out)
 					   "MT_GC_ROUNDS, so that it goes back by itself.");
 }
 
-/* Free blocks in the caches of threads: a thread empties its cache as it allocates, and a thread
- * that sleeps does not. */
+/* Free blocks in the caches of threads: a thread empties its cache as it allocates; of many threads
+ * the worker empties those that sleep, and a trim in any case. */
 static void find_thread_caches(const struct mt_facts *facts, const struct hoard *hoard,
 			       uint64_t cached_bytes, struct mt_diagnosis *out)
 {
 	uint64_t threads = mt_facts_now(facts)->threads_count;
-	struct mt_finding *finding = mt_finding_add(
-		out, MT_VERDICT_HOARD, (double)cached_bytes, 0.7,
-		"%s lie free in the caches of %s, which only these threads can empty",
-		mt_text_bytes(cached_bytes).text,
-		mt_text_counted(threads, "thread", "threads").text);
+	struct mt_finding *finding =
+		mt_finding_add(out, MT_VERDICT_HOARD, (double)cached_bytes, 0.7,
+			       "%s lie free in the caches of %s", mt_text_bytes(cached_bytes).text,
+			       mt_text_counted(threads, "thread", "threads").text);
 
 	show_hoard(facts, hoard, finding);
 	mt_finding_bytes(finding, "free in thread caches", "heap_thread_cache_bytes", cached_bytes);
+	mt_finding_advise(finding, "mtctl trim %d empties the caches of those that sleep.",
+			  (int)facts->process.pid);
 	mt_finding_advise(finding,
 			  "Start fewer threads, or let those end that have nothing to do.");
 	mt_finding_advise(finding, "Restart it with MT_MALLOC_CONF=tcache_max:8192: no cache keeps "
