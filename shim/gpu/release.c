@@ -444,7 +444,8 @@ static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32
 
 	rule.blocks = limit;
 	rule.is_background = true;
-	rule.is_decay = mt_context_pools(context) && !is_low(context);
+	rule.is_decay =
+		mt_context_pools(context) && !mt_context_has_shortage(context) && !is_low(context);
 	if (rule.is_decay)
 		rule.freed_until_ns = decay_ns ? mt_sat_sub(now_ns, decay_ns) : 0;
 	return rule;
@@ -465,7 +466,7 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t li
 					   : AGAIN_MS;
 		if (next > WATCH_MS && mt_counter(&mt_pool.low_free_pct))
 			next = WATCH_MS;
-		if (!mt_context_pools(context))
+		if (!mt_context_pools(context) || mt_context_has_shortage(context))
 			next = AGAIN_MS;
 	}
 	/* Those of a broken context wait for the program's next call, not for the worker. */
@@ -569,7 +570,7 @@ static bool has_pool(int device)
 	return false;
 }
 
-static void count_shortage(int device, uint32_t delta)
+void mt_pool_count_shortage(int device, uint32_t delta)
 {
 	for (int i = 0; i < MT_POOL_DEVICES; i++)
 		if (device == MT_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
@@ -599,7 +600,7 @@ MT_COLD bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int devic
 	if ((total && bytes > total) || (!pools && !mt_gpu_rescue_is_possible()))
 		return false;
 	shortage->cancel = mt_driver_forbid_cancel();
-	count_shortage(device, 1);
+	mt_pool_count_shortage(device, 1);
 	if (device != MT_ANY_DEVICE && pools)
 		mt_pool_note_retry(device);
 	shortage->released_count = count_freed(device);
@@ -612,7 +613,7 @@ MT_COLD void mt_pool_shortage_end(struct mt_pool_shortage *shortage)
 	mt_gpu_rescue_end(&shortage->rescue);
 	mt_assert(shortage->device == MT_ANY_DEVICE ||
 		  mt_load_relaxed(&mt_pool_device(shortage->device)->shortages) > 0);
-	count_shortage(shortage->device, (uint32_t)-1);
+	mt_pool_count_shortage(shortage->device, (uint32_t)-1);
 	mt_driver_allow_cancel(shortage->cancel);
 }
 
