@@ -124,14 +124,14 @@ bool mt_control_read_request(struct mt_request *out)
 bool mt_control_read_rescue(struct mt_rescue_request *out)
 {
 	struct mt_control_file file;
-	uint64_t now_ns = mt_os_now_ns();
 
 	if (mt_files_read_control(&file, sizeof(file)) != (ssize_t)sizeof(file) ||
 	    file.rescue.asked_ns == last_rescue_ns)
 		return false;
 	last_rescue_ns = file.rescue.asked_ns;
 	*out = file.rescue;
-	return out->asked_ns <= now_ns;
+	/* The clock is read after the file: a request may be written in between. */
+	return out->asked_ns <= mt_os_now_ns();
 }
 
 void mt_control_fork_child(void)

@@ -2,6 +2,7 @@
  * back. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,4 +206,48 @@ Test(rescue, the_end_of_a_process_ends_the_wait_for_its_reply)
 
 	mt_control_rescue_read(&gain);
 	cr_expect_eq(gain.open_count, 0);
+}
+
+static _Atomic uint64_t seen_ns;
+static _Atomic bool is_asked_out;
+
+/* Writes 2,000 requests into this process's own file, each when the one before was seen. */
+static void *ask_often(void *path)
+{
+	struct mt_rescue_request request = {.pid = 1};
+	int fd = open(path, O_RDWR);
+
+	for (int i = 0; i < 2000; i++) {
+		uint64_t began_ns = mt_os_now_ns();
+
+		request.asked_ns = began_ns;
+		(void)!pwrite(fd, &request, sizeof(request),
+			      offsetof(struct mt_control_file, rescue));
+		while (seen_ns != request.asked_ns && mt_os_now_ns() - began_ns < 1000000000)
+			;
+		if (seen_ns != request.asked_ns)
+			break; /* lost */
+	}
+	close(fd);
+	is_asked_out = true;
+	return NULL;
+}
+
+Test(rescue, no_request_is_lost_that_comes_while_the_file_is_read)
+{
+	struct mt_rescue_request request;
+	char path[160];
+	uint64_t asked_count = 0;
+	pthread_t thread;
+
+	strcpy(path, path_of(getpid(), start_of(getpid()), pidns));
+	cr_assert_eq(pthread_create(&thread, NULL, ask_often, path), 0);
+	while (!is_asked_out)
+		if (mt_control_read_rescue(&request)) {
+			asked_count++;
+			seen_ns = request.asked_ns;
+		}
+	pthread_join(thread, NULL);
+
+	cr_expect_eq(asked_count, 2000);
 }
