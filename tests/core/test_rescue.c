@@ -147,6 +147,30 @@ Test(rescue, no_other_process_is_asked)
 	expect_left_alone(path_of(getpid(), start_of(getpid()) + 1, pidns), &good);
 }
 
+Test(rescue, a_process_that_runs_another_program_since_is_not_asked)
+{
+	char path[160], text[1024], name[128];
+	uint64_t stack_start;
+	int fd;
+
+	strcpy(path, path_of(other, start_of(other), pidns));
+	write_file(path, &good);
+	snprintf(name, sizeof(name), "/proc/%d/stat", (int)other);
+	cr_assert_gt(mt_os_read_file(name, text, sizeof(text)), 0);
+	stack_start = mt_os_procstat_number(text, 28);
+	strcpy(strstr(path, ".control"), ".stats");
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	for (int is_old = 0; is_old < 2; is_old++) {
+		uint64_t written = stack_start + 16 * (uint64_t)is_old;
+
+		cr_assert_eq(pwrite(fd, &written, sizeof(written),
+				    offsetof(struct mt_stats_file, head.stack_start)),
+			     (ssize_t)sizeof(written));
+		cr_expect_eq(ask(), !is_old);
+	}
+	close(fd);
+}
+
 Test(rescue, a_file_that_others_may_write_or_that_is_a_link_is_no_file_of_a_process)
 {
 	const char *path = path_of(other, start_of(other), pidns);
