@@ -60,23 +60,16 @@ bool mt_diagnose_has_low_devices(const struct mt_stats_snapshot *now)
 	       (double)now->gpu_free_bytes < (double)now->gpu_total_bytes * LOW_SHARE;
 }
 
-/* Bytes that were idle in the pool in the newer half of the samples; 0 if the pool is about to
- * return them: it decays, and they have not been there for so long. */
-static uint64_t idle_bytes(const struct mt_facts *facts, uint64_t decay_ms)
-{
-	const struct mt_sample *middle = &facts->samples[facts->samples_count / 2];
-
-	if (decay_ms && decay_ms <= DECAY_MS &&
-	    (mt_facts_last(facts)->at_s - middle->at_s) * 1000 <= (double)decay_ms)
-		return 0;
-	return mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, gpu_idle_bytes));
-}
-
 void mt_rule_gpu_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_sample *last = mt_facts_last(facts);
 	uint64_t decay_ms = mt_stats_file_number(&facts->last, "cuda_decay_ms");
-	uint64_t idle = idle_bytes(facts, decay_ms), returned = mt_diagnose_gpu_returned(facts);
+	/* What a short decay leaves is in use again and again, or about to go. */
+	uint64_t idle =
+		decay_ms && decay_ms <= DECAY_MS
+			? 0
+			: mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, gpu_idle_bytes));
+	uint64_t returned = mt_diagnose_gpu_returned(facts);
 	uint64_t bytes = returned > idle ? returned : idle;
 	bool tried = facts->trim.done && facts->trim.level == MT_LEVEL_HEAVY;
 	struct mt_finding *finding;
@@ -106,17 +99,14 @@ void mt_rule_gpu_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 			finding,
 			"Let PyTorch's own cache go back by itself: MT_FRAMEWORK_DECAY_MS=5000.");
 	/* idle blocks serve the next allocation: too many are those that a full device lacks */
-	if (idle >= CACHE_BYTES && mt_diagnose_has_low_devices(mt_facts_now(facts)) &&
-	    (!decay_ms || decay_ms > DECAY_MS)) {
+	if (idle >= CACHE_BYTES && mt_diagnose_has_low_devices(mt_facts_now(facts))) {
 		mt_finding_name(finding, "cuda-decay");
 		mt_finding_set(finding, facts, "cuda_decay_ms=5000");
 	}
 	if (idle >= CACHE_BYTES)
 		mt_finding_advise(finding,
-				  decay_ms && decay_ms <= DECAY_MS
-					  ? "Cap the pool: mtctl set PID cuda_max_mb=MB."
-					  : "Let the pool decay: mtctl set PID cuda_decay_ms=5000, "
-					    "or cap it by cuda_max_mb.");
+				  "Let the pool decay: mtctl set PID cuda_decay_ms=5000, or cap it "
+				  "by cuda_max_mb.");
 	mt_finding_advise(
 		finding,
 		"Empty it between phases or rounds: mtctl trim PID, or MT_HEAVY_ROUNDS=1.");

@@ -238,7 +238,6 @@ struct mt_pool_shortage {
 	int cancel;
 	unsigned tries;
 	bool has_own; /* this process may hold more */
-	bool is_last; /* nobody gives more: one more try */
 	uint64_t released_count, start_ns, bytes;
 	struct mt_gpu_rescue rescue;
 };
@@ -269,8 +268,8 @@ void mt_pool_count_shortage(int device, uint32_t delta);
  * whether other processes may be asked now. */
 bool mt_gpu_rescue_is_possible(void);
 
-/* Asks at the first call. Waits until a process has given something more, or for up to 20 ms: true,
- * try again. Returns false if nothing more will come. bytes: the size asked for; 0: unknown.
+/* Asks at the first call. Waits until a process has given something more, or for up to 20 ms, or for
+ * the thread that asks: true, try again. Returns false if nothing more will come. bytes: the size asked for; 0: unknown.
  * device: may be MT_ANY_DEVICE. */
 bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes);
 

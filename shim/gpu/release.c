@@ -715,12 +715,6 @@ static bool release_own(struct mt_pool_shortage *shortage)
 MT_COLD bool mt_pool_shortage_next(struct mt_pool_shortage *shortage)
 {
 	shortage->has_own = shortage->has_own && release_own(shortage);
-	if (shortage->has_own)
-		return true;
-	if (shortage->is_last)
-		return false;
-	/* Memory may have come free in another way while the others were waited for. */
-	shortage->is_last =
-		!mt_gpu_rescue_next(&shortage->rescue, shortage->device, shortage->bytes);
-	return !shortage->is_last || shortage->rescue.began_ns;
+	return shortage->has_own ||
+	       mt_gpu_rescue_next(&shortage->rescue, shortage->device, shortage->bytes);
 }

@@ -87,11 +87,9 @@ static bool is_full(int device, uint64_t bytes)
 		       (bytes ? bytes + total_bytes / SLACK_SHARE : total_bytes / UNKNOWN_SHARE);
 }
 
-/* Another thread asks. Returns whether it was given something. A signal handler that has
- * interrupted it does not wait for itself. */
-static bool wait_for_turn(uint64_t until_ns)
+/* Another thread asks. A signal handler that has interrupted it does not wait for itself. */
+static void wait_for_turn(uint64_t until_ns)
 {
-	uint64_t before = mt_load_relaxed(&given_bytes);
 	uint32_t other, own = (uint32_t)mt_os_gettid();
 
 	mt_lock_check_wait("another thread that asks other processes");
@@ -102,7 +100,6 @@ static bool wait_for_turn(uint64_t until_ns)
 			break;
 		(void)mt_os_futex_wait(&turn, other, until_ns - now, MT_FUTEX_PRIVATE);
 	}
-	return mt_load_relaxed(&given_bytes) != before;
 }
 
 /* A new process may run out of memory before its worker has made the files. */
@@ -170,14 +167,17 @@ MT_COLD bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64
 	rescue->is_over = true;
 	if (!mt_gpu_rescue_is_possible())
 		return false;
-	if (!is_full(device, bytes))
-		return true; /* memory has come free since the last try */
-	rescue->began_ns = mt_os_now_ns();
-	if (!take_turn((uint32_t)mt_os_gettid()))
-		return wait_for_turn(rescue->began_ns + MT_RESCUE_NS);
-	rescue->thread = (uint32_t)mt_os_gettid();
-	rescue->is_over = !send(rescue, device) || !wait_for_more(rescue);
-	return !rescue->is_over;
+	/* Else memory has come free since the last try. */
+	if (is_full(device, bytes)) {
+		rescue->began_ns = mt_os_now_ns();
+		if (take_turn((uint32_t)mt_os_gettid())) {
+			rescue->thread = (uint32_t)mt_os_gettid();
+			rescue->is_over = !send(rescue, device) || !wait_for_more(rescue);
+		} else {
+			wait_for_turn(rescue->began_ns + MT_RESCUE_NS);
+		}
+	}
+	return true;
 }
 
 MT_COLD void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
