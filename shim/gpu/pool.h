@@ -245,10 +245,6 @@ bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int device, uint6
 bool mt_pool_shortage_next(struct mt_pool_shortage *shortage);
 void mt_pool_shortage_end(struct mt_pool_shortage *shortage);
 
-/* delta 1: caches nothing on the device from now on (MT_ANY_DEVICE: on any); what becomes ready is
- * released by the next tick. (uint32_t)-1 ends it, once for each begin. */
-void mt_pool_count_shortage(int device, uint32_t delta);
-
 /* ---- MT_CUDA_RESCUE (gpu/rescue.c): a process that is out of device memory asks the other
  * processes of its user for what they do not use on that device (core/control_file.h), and gives
  * when it is asked.
@@ -268,9 +264,9 @@ void mt_pool_count_shortage(int device, uint32_t delta);
  * whether other processes may be asked now. */
 bool mt_gpu_rescue_is_possible(void);
 
-/* Asks at the first call. Waits until a process has given something more, or for up to 20 ms, or for
- * the thread that asks: true, try again. Returns false if nothing more will come. bytes: the size asked for; 0: unknown.
- * device: may be MT_ANY_DEVICE. */
+/* Asks at the first call. Waits until a process has given something more, for up to 20 ms, or for
+ * the thread that asks: true, try again. Returns false if nothing more will come. bytes: the size
+ * asked for; 0: unknown. device: may be MT_ANY_DEVICE. */
 bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes);
 
 /* Must follow the last call. */

@@ -570,7 +570,7 @@ static bool has_pool(int device)
 	return false;
 }
 
-void mt_pool_count_shortage(int device, uint32_t delta)
+static void count_shortage(int device, uint32_t delta)
 {
 	for (int i = 0; i < MT_POOL_DEVICES; i++)
 		if (device == MT_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
@@ -600,7 +600,7 @@ MT_COLD bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int devic
 	if ((total && bytes > total) || (!pools && !mt_gpu_rescue_is_possible()))
 		return false;
 	shortage->cancel = mt_driver_forbid_cancel();
-	mt_pool_count_shortage(device, 1);
+	count_shortage(device, 1);
 	if (device != MT_ANY_DEVICE && pools)
 		mt_pool_note_retry(device);
 	shortage->released_count = count_freed(device);
@@ -613,7 +613,7 @@ MT_COLD void mt_pool_shortage_end(struct mt_pool_shortage *shortage)
 	mt_gpu_rescue_end(&shortage->rescue);
 	mt_assert(shortage->device == MT_ANY_DEVICE ||
 		  mt_load_relaxed(&mt_pool_device(shortage->device)->shortages) > 0);
-	mt_pool_count_shortage(shortage->device, (uint32_t)-1);
+	count_shortage(shortage->device, (uint32_t)-1);
 	mt_driver_allow_cancel(shortage->cancel);
 }
 

@@ -227,9 +227,6 @@ static struct {
 	bool awaits_python;
 } served;
 static uint64_t is_rescuer; /* as written into the control file */
-/* By device: until when nothing is cached there; 0: things are. The worker and the driver thread,
- * of which each begins or ends it by an exchange. */
-static _Atomic uint64_t yields_until_ns[MT_POOL_DEVICES];
 
 /* Static, see gpu/driver.h. */
 static struct {
@@ -251,12 +248,13 @@ static uint64_t held_bytes(const struct mt_gpu_device *device)
 	return mt_gpu_stats_held_bytes(&row);
 }
 
-static void yield_device(int device, uint64_t until_ns)
+/* 0: ends it. The driver thread begins it, the worker ends it. */
+static void yield(struct mt_pool_device *device, uint64_t until_ns)
 {
-	bool was = atomic_exchange(&yields_until_ns[device], until_ns) != 0;
+	bool was = atomic_exchange(&device->yields_until_ns, until_ns) != 0;
 
 	if (was != (until_ns != 0))
-		mt_pool_count_shortage(device, until_ns ? 1 : (uint32_t)-1);
+		(void)atomic_fetch_add(&device->shortages, until_ns ? 1 : (uint32_t)-1);
 }
 
 /* Returns when to run again. */
@@ -264,11 +262,11 @@ static uint64_t end_yields(uint64_t now_ns)
 {
 	uint64_t first_ns = UINT64_MAX;
 
-	for (int device = 0; device < MT_POOL_DEVICES; device++) {
-		uint64_t until_ns = mt_load_relaxed(&yields_until_ns[device]);
+	for (int i = 0; i < MT_POOL_DEVICES; i++) {
+		uint64_t until_ns = mt_load_relaxed(&mt_pool.devices[i].yields_until_ns);
 
 		if (until_ns && now_ns >= until_ns)
-			yield_device(device, 0);
+			yield(&mt_pool.devices[i], 0);
 		else if (until_ns)
 			first_ns = mt_min_u64(first_ns, until_ns);
 	}
@@ -287,7 +285,7 @@ static uint64_t visit_devices(bool releases)
 		held += held_bytes(&devices[i]);
 		if (!releases)
 			continue;
-		yield_device(devices[i].ordinal, mt_os_now_ns() + YIELD_NS);
+		yield(mt_pool_device(devices[i].ordinal), mt_os_now_ns() + YIELD_NS);
 		(void)mt_pool_trim(devices[i].ordinal);
 		(void)mt_gpu_stats_trim_pools(devices[i].ordinal);
 	}
@@ -410,7 +408,5 @@ void mt_gpu_rescue_fork_child(void)
 	mt_store_relaxed(&given_bytes, 0);
 	mt_store_relaxed(&last_pid, 0);
 	memset(&served, 0, sizeof(served));
-	for (int device = 0; device < MT_POOL_DEVICES; device++)
-		mt_store_relaxed(&yields_until_ns[device], 0); /* the pool starts again */
 	is_rescuer = 0;
 }
