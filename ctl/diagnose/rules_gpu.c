@@ -14,6 +14,7 @@
 #define PINNED_SHARE 0.25 /* of RSS */
 #define LOW_SHARE    0.10 /* of the devices' memory is free */
 #define SPLIT_MIN_MB 32u  /* PyTorch and the pool ignore values up to 20 */
+#define DECAY_MS     5000 /* what is advised */
 #define OOM_AGE_NS   ((uint64_t)900 * 1000000000u)
 
 /* The last out-of-memory report, unless it is older than 15 minutes. */
@@ -62,10 +63,14 @@ bool mt_diagnose_has_low_devices(const struct mt_stats_snapshot *now)
 void mt_rule_gpu_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_sample *last = mt_facts_last(facts);
-	uint64_t idle = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, gpu_idle_bytes));
-	uint64_t returned = mt_diagnose_gpu_returned(facts),
-		 bytes = returned > idle ? returned : idle;
 	uint64_t decay_ms = mt_stats_file_number(&facts->last, "cuda_decay_ms");
+	/* What a short decay leaves is in use again and again, or about to go. */
+	uint64_t idle =
+		decay_ms && decay_ms <= DECAY_MS
+			? 0
+			: mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, gpu_idle_bytes));
+	uint64_t returned = mt_diagnose_gpu_returned(facts);
+	uint64_t bytes = returned > idle ? returned : idle;
 	bool tried = facts->trim.done && facts->trim.level == MT_LEVEL_HEAVY;
 	struct mt_finding *finding;
 
@@ -94,8 +99,7 @@ void mt_rule_gpu_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 			finding,
 			"Let PyTorch's own cache go back by itself: MT_FRAMEWORK_DECAY_MS=5000.");
 	/* idle blocks serve the next allocation: too many are those that a full device lacks */
-	if (idle >= CACHE_BYTES && mt_diagnose_has_low_devices(mt_facts_now(facts)) &&
-	    (!decay_ms || decay_ms > 5000)) {
+	if (idle >= CACHE_BYTES && mt_diagnose_has_low_devices(mt_facts_now(facts))) {
 		mt_finding_name(finding, "cuda-decay");
 		mt_finding_set(finding, facts, "cuda_decay_ms=5000");
 	}

@@ -10,6 +10,7 @@
 #include "core/files.h"
 #include "core/stats_layout.h"
 #include "sys/atomic.h"
+#include "sys/format.h"
 #include "sys/lock.h"
 #include "sys/os.h"
 
@@ -124,14 +125,14 @@ bool mt_control_read_request(struct mt_request *out)
 bool mt_control_read_rescue(struct mt_rescue_request *out)
 {
 	struct mt_control_file file;
-	uint64_t now_ns = mt_os_now_ns();
 
 	if (mt_files_read_control(&file, sizeof(file)) != (ssize_t)sizeof(file) ||
 	    file.rescue.asked_ns == last_rescue_ns)
 		return false;
 	last_rescue_ns = file.rescue.asked_ns;
 	*out = file.rescue;
-	return out->asked_ns <= now_ns;
+	/* The clock is read after the file: a request may be written in between. */
+	return out->asked_ns <= mt_os_now_ns();
 }
 
 void mt_control_fork_child(void)
@@ -207,6 +208,26 @@ static bool write_request(int fd)
 	       mt_os_write_at(fd, &asked.request, time_bytes, base) == (ssize_t)time_bytes;
 }
 
+/* Returns whether its files are those of the program before an exec, which kept pid and start time:
+ * the new one reads no request. False if that is unknown. name: of its control file. */
+static bool has_called_exec(const char *name, uint64_t pid)
+{
+	const size_t at = offsetof(struct mt_stats_file, head.stack_start);
+	uint64_t before = 0, now;
+	char path[NAME_BYTES], stat[1024];
+	int fd;
+
+	mt_format(path, sizeof(path), "%.*s.stats", (int)strcspn(name, "."), name);
+	fd = open_file(path, O_RDONLY);
+	if (fd < 0)
+		return false;
+	(void)mt_os_read_at(fd, &before, sizeof(before), at);
+	mt_os_close(fd);
+	mt_format(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)pid);
+	now = mt_os_read_file(path, stat, sizeof(stat)) > 0 ? mt_os_procstat_number(stat, 28) : 0;
+	return before && now && now != before;
+}
+
 static bool send_to(const char *name, const struct mt_file_owner *owner, void *unused)
 {
 	struct rescuer *next = &asked.list[asked.count];
@@ -221,7 +242,7 @@ static bool send_to(const char *name, const struct mt_file_owner *owner, void *u
 		return true;
 	if (read_file(fd, &file) && file.is_rescuer == 1 &&
 	    mt_raw_syscall(SYS_kill, owner->pid, 0) == 0 && !mt_files_owner_has_ended(owner) &&
-	    write_request(fd)) {
+	    !has_called_exec(name, owner->pid) && write_request(fd)) {
 		*next = (struct rescuer){.is_open = true};
 		memcpy(next->name, name, strlen(name) + 1);
 		asked.count++;

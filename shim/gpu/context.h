@@ -126,6 +126,8 @@ struct mt_pool_device {
 	 * does. */
 	_Atomic uint32_t users;
 	struct mt_counters past; /* sums of its ended contexts; only those that never fall */
+	/* another process lacks memory: one of the shortages, until then; 0: none does */
+	_Atomic uint64_t yields_until_ns;
 };
 
 /* All state of the pool. */

@@ -205,6 +205,18 @@ void mt_fence_add(struct mt_context *context, struct mt_block *block)
 	mt_context_note_cached(context, block, true);
 }
 
+/* Undoes a push over no context at all: the driver's own free is what replies there. */
+static MT_COLD bool keep_push(struct mt_context *context, int *out_result)
+{
+	struct CUctx_st *before = NULL;
+
+	mt_context_pop(true);
+	if (mt_pool_driver()->cuCtxGetCurrent(&before) == MT_CU_SUCCESS && before)
+		return mt_context_push(context, out_result);
+	*out_result = MT_CU_INVALID_CONTEXT;
+	return false;
+}
+
 /* Records an event in each context that may use the block, and with `asks` queries. No lock is
  * held, the block is busy. */
 static enum mt_fence_status record(struct mt_context *context, struct mt_block *block,
@@ -218,6 +230,8 @@ static enum mt_fence_status record(struct mt_context *context, struct mt_block *
 	if (!mt_capture_gate_enter())
 		return MT_FENCE_LOST;
 	was_pushed = mt_context_push(context, &result);
+	if (mt_unlikely(was_pushed))
+		was_pushed = keep_push(context, &result);
 	/* Mixed: since this free began, events no longer see all work. */
 	if (result == MT_CU_SUCCESS && !mt_flag(&mt_pool.is_mixed)) {
 		mt_context_add_primary(mt_context_ordinal(context));

@@ -228,7 +228,7 @@ void mt_pool_pause_release(bool held);
 struct mt_gpu_rescue { /* zeroed: no other process was asked yet */
 	bool is_over;
 	uint32_t thread; /* the caller, if the turn to ask is its own; else 0 */
-	uint64_t began_ns;
+	uint64_t began_ns, step_ns;
 	uint64_t freed_bytes; /* as the replies said so far */
 	uint64_t bytes, pid;  /* for this process, and the process that gave most of it */
 };
@@ -238,7 +238,6 @@ struct mt_pool_shortage {
 	int cancel;
 	unsigned tries;
 	bool has_own; /* this process may hold more */
-	bool is_last; /* nobody gives more: one more try */
 	uint64_t released_count, start_ns, bytes;
 	struct mt_gpu_rescue rescue;
 };
@@ -251,9 +250,10 @@ void mt_pool_shortage_end(struct mt_pool_shortage *shortage);
  * when it is asked.
  *
  * One thread of a process asks at a time, for up to MT_RESCUE_NS; the others wait for it as long.
- * If nobody has given anything, the process asks again after 0.1 s at the earliest, and after ten
- * times what it has waited. That thread makes no call to the driver while it waits, takes no lock
- * and allocates nothing. The worker replies, so that two processes may ask each other.
+ * A process that was asked caches nothing on the device for a second. If nobody has given anything,
+ * the process asks again after ten times what it has waited, and not before 0.1 s if others were
+ * asked. While it waits, that thread calls the driver only to try again, takes no lock and
+ * allocates nothing. The worker replies, so that two processes may ask each other.
  *
  * Given are the pool's idle blocks and the driver's own pools at once, and the device caches of
  * Python's frameworks when its main thread comes to it. A process under a tool that watches the
@@ -264,9 +264,9 @@ void mt_pool_shortage_end(struct mt_pool_shortage *shortage);
  * whether other processes may be asked now. */
 bool mt_gpu_rescue_is_possible(void);
 
-/* Asks at the first call. Waits until a process has given something more: true, try again. Returns
- * false if nothing more will come. bytes: the size asked for; 0: unknown. device: may be
- * MT_ANY_DEVICE. */
+/* Asks at the first call. Waits until a process has given something more, for up to 20 ms, or for
+ * the thread that asks: true, try again. Returns false if nothing more will come. bytes: the size
+ * asked for; 0: unknown. device: may be MT_ANY_DEVICE. */
 bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes);
 
 /* Must follow the last call. */

@@ -446,7 +446,8 @@ static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32
 
 	rule.blocks = limit;
 	rule.is_background = true;
-	rule.is_decay = mt_context_pools(context) && !is_low(context);
+	rule.is_decay =
+		mt_context_pools(context) && !mt_context_has_shortage(context) && !is_low(context);
 	if (rule.is_decay)
 		rule.freed_until_ns = decay_ns ? mt_sat_sub(now_ns, decay_ns) : 0;
 	return rule;
@@ -467,7 +468,7 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t li
 					   : AGAIN_MS;
 		if (next > WATCH_MS && mt_counter(&mt_pool.low_free_pct))
 			next = WATCH_MS;
-		if (!mt_context_pools(context))
+		if (!mt_context_pools(context) || mt_context_has_shortage(context))
 			next = AGAIN_MS;
 	}
 	/* Those of a broken context wait for the program's next call, not for the worker. */
@@ -716,12 +717,6 @@ static bool release_own(struct mt_pool_shortage *shortage)
 MT_COLD bool mt_pool_shortage_next(struct mt_pool_shortage *shortage)
 {
 	shortage->has_own = shortage->has_own && release_own(shortage);
-	if (shortage->has_own)
-		return true;
-	if (shortage->is_last)
-		return false;
-	/* Memory may have come free in another way while the others were waited for. */
-	shortage->is_last =
-		!mt_gpu_rescue_next(&shortage->rescue, shortage->device, shortage->bytes);
-	return !shortage->is_last || shortage->rescue.began_ns;
+	return shortage->has_own ||
+	       mt_gpu_rescue_next(&shortage->rescue, shortage->device, shortage->bytes);
 }

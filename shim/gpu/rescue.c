@@ -25,6 +25,7 @@
 
 #define STEP_FIRST_NS (MT_NS_PER_MS / 2) /* between two looks at the replies */
 #define STEP_MAX_NS   (20 * MT_NS_PER_MS)
+#define TRIES_NS      (10 * MT_NS_PER_MS) /* tries go on after the last reply; begin before it */
 #define START_NS      (50 * MT_NS_PER_MS) /* for the worker to make this process's files */
 /* between two that found nothing; the second is that many times what the last one has waited */
 #define PAUSE_NS    (100 * MT_NS_PER_MS)
@@ -35,6 +36,9 @@
 #define UNKNOWN_SHARE  8
 #define PYTHON_STEP_NS (5 * MT_NS_PER_MS)
 #define BLOCKED_NS     (200 * MT_NS_PER_MS) /* Python's main thread is in a system call */
+/* Nothing is cached for so long after a request: the other process tries again, and would not find
+ * what this one has taken back meanwhile. Longer than PAUSE_NS. */
+#define YIELD_NS MT_NS_PER_S
 
 /* ---- this process asks ---- */
 
@@ -83,11 +87,9 @@ static bool is_full(int device, uint64_t bytes)
 		       (bytes ? bytes + total_bytes / SLACK_SHARE : total_bytes / UNKNOWN_SHARE);
 }
 
-/* Another thread asks. Returns whether it was given something. A signal handler that has
- * interrupted it does not wait for itself. */
-static bool wait_for_turn(uint64_t until_ns)
+/* Another thread asks. A signal handler that has interrupted it does not wait for itself. */
+static void wait_for_turn(uint64_t until_ns)
 {
-	uint64_t before = mt_load_relaxed(&given_bytes);
 	uint32_t other, own = (uint32_t)mt_os_gettid();
 
 	mt_lock_check_wait("another thread that asks other processes");
@@ -98,11 +100,10 @@ static bool wait_for_turn(uint64_t until_ns)
 			break;
 		(void)mt_os_futex_wait(&turn, other, until_ns - now, MT_FUTEX_PRIVATE);
 	}
-	return mt_load_relaxed(&given_bytes) != before;
 }
 
 /* A new process may run out of memory before its worker has made the files. */
-static bool send(int device)
+static bool send(struct mt_gpu_rescue *rescue, int device)
 {
 	struct mt_rescue_request request = {.pid = (uint64_t)mt_os_getpid()};
 	uint64_t until = mt_os_now_ns() + START_NS;
@@ -116,30 +117,44 @@ static bool send(int device)
 	while (!mt_load_acquire(&has_begun) && mt_os_now_ns() < until)
 		mt_os_sleep_ns(MT_NS_PER_MS);
 	request.asked_ns = mt_os_now_ns();
+	if (mt_load_relaxed(&has_begun))
+		rescue->began_ns = request.asked_ns;
 	return mt_control_rescue_send(&request) != 0;
 }
 
-/* Waits for a reply that gives more than those before. */
-static bool wait_for_more(struct mt_gpu_rescue *rescue)
+/* Reads the replies. Returns whether they give more than those before. */
+static bool note_gain(struct mt_gpu_rescue *rescue, bool *out_is_open)
 {
-	uint64_t step_ns = STEP_FIRST_NS, waited_ns;
 	struct mt_rescue_gain gain;
 
-	mt_lock_check_wait("other processes");
-	for (;;) {
-		waited_ns = mt_os_now_ns() - rescue->began_ns;
-		mt_control_rescue_read(&gain);
-		if (gain.freed_bytes > rescue->freed_bytes)
-			break;
-		if (!gain.open_count || waited_ns >= MT_RESCUE_NS)
-			return false;
-		mt_os_sleep_ns(mt_min_u64(step_ns, MT_RESCUE_NS - waited_ns));
-		step_ns = mt_min_u64(2 * step_ns, STEP_MAX_NS);
-	}
+	mt_control_rescue_read(&gain);
+	*out_is_open = gain.open_count > 0;
+	if (gain.freed_bytes <= rescue->freed_bytes)
+		return false;
 	rescue->freed_bytes = gain.freed_bytes;
 	mt_add_relaxed(&given_bytes, gain.bytes - rescue->bytes);
 	rescue->bytes = gain.bytes;
 	rescue->pid = gain.most_pid;
+	return true;
+}
+
+/* Waits for a reply that gives more. A process that replies slowly, or had its memory in use at the
+ * last try, does not keep the caller from what comes free in other ways: then for one step. */
+static bool wait_for_more(struct mt_gpu_rescue *rescue)
+{
+	bool is_open = true, tries = false;
+
+	mt_lock_check_wait("other processes");
+	while (!tries && !note_gain(rescue, &is_open)) {
+		uint64_t waited_ns = mt_os_now_ns() - rescue->began_ns;
+
+		if (waited_ns >= (is_open ? MT_RESCUE_NS : TRIES_NS))
+			return false;
+		rescue->step_ns =
+			mt_min_u64(mt_max_u64(2 * rescue->step_ns, STEP_FIRST_NS), STEP_MAX_NS);
+		mt_os_sleep_ns(mt_min_u64(rescue->step_ns, MT_RESCUE_NS - waited_ns));
+		tries = !is_open || waited_ns >= TRIES_NS;
+	}
 	return true;
 }
 
@@ -150,31 +165,41 @@ MT_COLD bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64
 	if (rescue->began_ns)
 		return !(rescue->is_over = !wait_for_more(rescue));
 	rescue->is_over = true;
-	if (!mt_gpu_rescue_is_possible() || !is_full(device, bytes))
+	if (!mt_gpu_rescue_is_possible())
 		return false;
-	rescue->began_ns = mt_os_now_ns();
-	if (!take_turn((uint32_t)mt_os_gettid()))
-		return wait_for_turn(rescue->began_ns + MT_RESCUE_NS);
-	rescue->thread = (uint32_t)mt_os_gettid();
-	rescue->is_over = !send(device) || !wait_for_more(rescue);
-	return !rescue->is_over;
+	/* Else memory has come free since the last try. */
+	if (is_full(device, bytes)) {
+		rescue->began_ns = mt_os_now_ns();
+		if (take_turn((uint32_t)mt_os_gettid())) {
+			rescue->thread = (uint32_t)mt_os_gettid();
+			rescue->is_over = !send(rescue, device) || !wait_for_more(rescue);
+		} else {
+			wait_for_turn(rescue->began_ns + MT_RESCUE_NS);
+		}
+	}
+	return true;
 }
 
 MT_COLD void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
 {
 	uint64_t now = mt_os_now_ns();
+	bool is_open;
 
 	if (!rescue->thread)
 		return;
 	mt_assert(mt_load_relaxed(&turn) == rescue->thread);
+	(void)note_gain(rescue, &is_open);
 	mt_oom_note_rescue(rescue->bytes, rescue->pid);
 	if (rescue->freed_bytes) {
 		mt_add_relaxed(&rescues_count, 1);
 		mt_store_relaxed(&last_pid, rescue->pid);
-	} else {
+	} else if (rescue->is_over) {
+		/* If nobody was asked, nobody yields meanwhile, and it has cost little. */
+		uint64_t least_ns = rescue->step_ns ? PAUSE_NS : 0;
+
 		mt_store_relaxed(
 			&next_ns,
-			now + mt_max_u64(PAUSE_NS, PAUSE_SHARE * (now - rescue->began_ns)));
+			now + mt_max_u64(least_ns, PAUSE_SHARE * (now - rescue->began_ns)));
 	}
 	end_turn();
 }
@@ -223,6 +248,31 @@ static uint64_t held_bytes(const struct mt_gpu_device *device)
 	return mt_gpu_stats_held_bytes(&row);
 }
 
+/* 0: ends it. The driver thread begins it, the worker ends it. */
+static void yield(struct mt_pool_device *device, uint64_t until_ns)
+{
+	bool was = atomic_exchange(&device->yields_until_ns, until_ns) != 0;
+
+	if (was != (until_ns != 0))
+		(void)atomic_fetch_add(&device->shortages, until_ns ? 1 : (uint32_t)-1);
+}
+
+/* Returns when to run again. */
+static uint64_t end_yields(uint64_t now_ns)
+{
+	uint64_t first_ns = UINT64_MAX;
+
+	for (int i = 0; i < MT_POOL_DEVICES; i++) {
+		uint64_t until_ns = mt_load_relaxed(&mt_pool.devices[i].yields_until_ns);
+
+		if (until_ns && now_ns >= until_ns)
+			yield(&mt_pool.devices[i], 0);
+		else if (until_ns)
+			first_ns = mt_min_u64(first_ns, until_ns);
+	}
+	return first_ns;
+}
+
 static uint64_t visit_devices(bool releases)
 {
 	static struct mt_gpu_device devices[MT_DEVICES_COUNT];
@@ -235,6 +285,7 @@ static uint64_t visit_devices(bool releases)
 		held += held_bytes(&devices[i]);
 		if (!releases)
 			continue;
+		yield(mt_pool_device(devices[i].ordinal), mt_os_now_ns() + YIELD_NS);
 		(void)mt_pool_trim(devices[i].ordinal);
 		(void)mt_gpu_stats_trim_pools(devices[i].ordinal);
 	}
@@ -337,6 +388,7 @@ static void offer(void)
 uint64_t mt_gpu_rescue_tick(uint64_t now_ns)
 {
 	struct mt_rescue_request request;
+	uint64_t next;
 
 	mt_store_release(&has_begun, true);
 	offer();
@@ -344,7 +396,9 @@ uint64_t mt_gpu_rescue_tick(uint64_t now_ns)
 		serve(&request);
 	else if (served.awaits_python)
 		serve_more(now_ns);
-	return served.awaits_python && served.is_open ? now_ns + PYTHON_STEP_NS : UINT64_MAX;
+	next = end_yields(now_ns);
+	return served.awaits_python && served.is_open ? mt_min_u64(next, now_ns + PYTHON_STEP_NS)
+						      : next;
 }
 
 void mt_gpu_rescue_fork_child(void)

@@ -2,6 +2,7 @@
  * back. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,6 +147,30 @@ Test(rescue, no_other_process_is_asked)
 	expect_left_alone(path_of(getpid(), start_of(getpid()) + 1, pidns), &good);
 }
 
+Test(rescue, a_process_that_runs_another_program_since_is_not_asked)
+{
+	char path[160], text[1024], name[128];
+	uint64_t stack_start;
+	int fd;
+
+	strcpy(path, path_of(other, start_of(other), pidns));
+	write_file(path, &good);
+	snprintf(name, sizeof(name), "/proc/%d/stat", (int)other);
+	cr_assert_gt(mt_os_read_file(name, text, sizeof(text)), 0);
+	stack_start = mt_os_procstat_number(text, 28);
+	strcpy(strstr(path, ".control"), ".stats");
+	fd = open(path, O_RDWR | O_CREAT, 0600);
+	for (int is_old = 0; is_old < 2; is_old++) {
+		uint64_t written = stack_start + 16 * (uint64_t)is_old;
+
+		cr_assert_eq(pwrite(fd, &written, sizeof(written),
+				    offsetof(struct mt_stats_file, head.stack_start)),
+			     (ssize_t)sizeof(written));
+		cr_expect_eq(ask(), !is_old);
+	}
+	close(fd);
+}
+
 Test(rescue, a_file_that_others_may_write_or_that_is_a_link_is_no_file_of_a_process)
 {
 	const char *path = path_of(other, start_of(other), pidns);
@@ -205,4 +230,48 @@ Test(rescue, the_end_of_a_process_ends_the_wait_for_its_reply)
 
 	mt_control_rescue_read(&gain);
 	cr_expect_eq(gain.open_count, 0);
+}
+
+static _Atomic uint64_t seen_ns;
+static _Atomic bool is_asked_out;
+
+/* Writes 2,000 requests into this process's own file, each when the one before was seen. */
+static void *ask_often(void *path)
+{
+	struct mt_rescue_request request = {.pid = 1};
+	int fd = open(path, O_RDWR);
+
+	for (int i = 0; i < 2000; i++) {
+		uint64_t began_ns = mt_os_now_ns();
+
+		request.asked_ns = began_ns;
+		(void)!pwrite(fd, &request, sizeof(request),
+			      offsetof(struct mt_control_file, rescue));
+		while (seen_ns != request.asked_ns && mt_os_now_ns() - began_ns < 1000000000)
+			;
+		if (seen_ns != request.asked_ns)
+			break; /* lost */
+	}
+	close(fd);
+	is_asked_out = true;
+	return NULL;
+}
+
+Test(rescue, no_request_is_lost_that_comes_while_the_file_is_read)
+{
+	struct mt_rescue_request request;
+	char path[160];
+	uint64_t asked_count = 0;
+	pthread_t thread;
+
+	strcpy(path, path_of(getpid(), start_of(getpid()), pidns));
+	cr_assert_eq(pthread_create(&thread, NULL, ask_often, path), 0);
+	while (!is_asked_out)
+		if (mt_control_read_rescue(&request)) {
+			asked_count++;
+			seen_ns = request.asked_ns;
+		}
+	pthread_join(thread, NULL);
+
+	cr_expect_eq(asked_count, 2000);
 }

@@ -77,6 +77,28 @@ Test(places, memory_reserved_far_over_what_is_allocated_is_a_cache)
 	cr_expect_eq(judge(), MT_VERDICT_GPU_CACHE);
 }
 
+static bool advises(const char *text)
+{
+	for (size_t i = 0; i < diagnosis.list[0].advice_count; i++)
+		if (strstr(diagnosis.list[0].advice[i], text))
+			return true;
+	return false;
+}
+
+Test(places, memory_that_the_pool_is_about_to_return_is_no_cache)
+{
+	struct mt_stats_setting *decay = &facts->last.settings[facts->last.head.settings_count++];
+
+	strcpy(decay->name, "cuda_decay_ms");
+	strcpy(decay->value, "0");
+	use_cuda(600 * MB, 60 * MB);
+	cr_expect_eq(judge(), MT_VERDICT_GPU_CACHE);
+	cr_expect(advises("cuda_decay_ms=5000"));
+
+	strcpy(decay->value, "5000");
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
+}
+
 Test(places, a_step_that_takes_its_memory_again_is_no_cache)
 {
 	use_cuda(385 * MB, 300 * MB);

@@ -124,9 +124,21 @@ static void graph_small(void)
 	SHOW(cu.cuMemAlloc_v2(&dptr, 990 * MB));
 }
 
+/* A thread that has no context current frees a block, then one that has. */
+static void no_context(void)
+{
+	uint64_t dptr = take(20 * MB);
+
+	OK(cu.cuCtxSetCurrent(NULL));
+	SHOW(cu.cuMemFree_v2(dptr));
+	OK(cu.cuCtxSetCurrent(context));
+	SHOW(cu.cuMemFree_v2(dptr));
+}
+
 static const struct cuda_word words[] = {
-	{"pages", pages}, {"just_below", just_below},     {"failed_destroy", failed_destroy},
-	{"many", many},   {"unknown_size", unknown_size}, {"graph_small", graph_small},
+	{"no_context", no_context},         {"pages", pages}, {"just_below", just_below},
+	{"failed_destroy", failed_destroy}, {"many", many},   {"unknown_size", unknown_size},
+	{"graph_small", graph_small},
 };
 
 int main(int argc, char **argv)

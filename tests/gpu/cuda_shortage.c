@@ -443,7 +443,26 @@ static void calls(void)
 	}
 }
 
+/* Takes and frees 400 MB in turn, for 2 s. */
+static void busy(void)
+{
+	double end_ms = now_ms() + 2000;
+	unsigned calls = 0, failures = 0;
+	uint64_t dptr;
+
+	while (now_ms() < end_ms) {
+		calls++;
+		if (cu.cuMemAlloc_v2(&dptr, 400 * MB) == 0)
+			OK(cu.cuMemFree_v2(dptr));
+		else
+			failures++;
+		usleep(200);
+	}
+	printf("%u %u\n", calls, failures);
+}
+
 static const struct cuda_word words[] = {
+	{"busy", busy},
 	{"threads", threads},
 	{"beside_release", beside_release},
 	{"slack", slack},

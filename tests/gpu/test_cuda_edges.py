@@ -36,6 +36,12 @@ def test_blocks_that_share_pages_share_them_with_the_pool(same, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("free", ["wait", "async"])
+def test_the_driver_replies_to_a_free_without_a_current_context(same, version, free):
+	assert "201" in same("no_context", version, CUDA_FREE=free)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_context_whose_end_failed_has_no_memory_that_was_freed(same, version):
 	assert "cuMemAlloc_v2(&(uint64_t){0}, 900 * MB): 0\n" in same("failed_destroy", version)
 
