@@ -1,6 +1,6 @@
 /* resting_threads.c COUNT SMALLEST LARGEST KB -- so many threads take 1 MB three times in blocks of
  * these bytes, free all of it, and wait, each in one of four ways. Waits up to 20 s until no more
- * than KB are resident that are no file's, and prints how many are. Then wakes the threads up, which
+ * than KB are resident that are no file's, and prints how many are. Then wakes the threads up: they
  * work once more. Returns how many bytes were not as they had been written. */
 #include <poll.h>
 #include <pthread.h>
