@@ -614,7 +614,7 @@ void mt_recorded_advise(struct mt_diagnosis *diagnosis);
 	X(LIVE, "live", "memory in use by the program")                                            \
 	X(REUSABLE, "reusable", "free memory in its allocator")                                    \
 	X(FILES, "files", "its mapped files and shared memory")                                    \
-	X(OTHER, "other", "its mappings outside of malloc")                                        \
+	X(OTHER, "other", "stacks, other mappings, or what lies between live blocks")              \
 	X(PROCESSES, "processes", "other processes of the cgroup")                                 \
 	X(SHMEM, "shared_memory", "files in memory (tmpfs, /dev/shm) that no process has mapped")  \
 	X(KERNEL, "kernel", "memory of the kernel, charged to the cgroup")

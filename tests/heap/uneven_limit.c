@@ -1,5 +1,5 @@
 /* uneven_limit.c KB -- blocks of 16 kB under a far limit of address space that is no round number:
- * each is filled with words of its own, which must stay. Returns 1 if one has changed, or begins at
+ * each has words of its own at both ends, which must stay. Returns 1 if one has changed, or begins at
  * no multiple of LINE. */
 #include <stdint.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 
 #define COUNT  3000
 #define ROUNDS 20
+#define WORDS  16u
 /* where the embedded jemalloc begins such blocks; one that is cut off inside a page does not */
 #define LINE 64
 
@@ -23,17 +24,18 @@ static void fill(size_t bytes)
 		blocks[i] = malloc(sizes[i] = bytes);
 		if (!blocks[i] || (uintptr_t)blocks[i] % LINE)
 			exit(1);
-		for (size_t k = 0; k < bytes / 4; k++)
-			blocks[i][k] = i * 7919u + (uint32_t)bytes;
+		for (size_t k = 0; k < WORDS; k++)
+			blocks[i][k] = blocks[i][bytes / 4 - 1 - k] = i * 7919u + (uint32_t)bytes;
 	}
 }
 
 static void check(void)
 {
 	for (uint32_t i = 0; i < COUNT; i++)
-		for (size_t k = 0; k < sizes[i] / 4; k++)
-			if (blocks[i][k] != i * 7919u + (uint32_t)sizes[i]) {
-				printf("block %u has changed at byte %zu\n", i, 4 * k);
+		for (size_t k = 0; k < WORDS; k++)
+			if (blocks[i][k] != i * 7919u + (uint32_t)sizes[i] ||
+			    blocks[i][sizes[i] / 4 - 1 - k] != blocks[i][k]) {
+				printf("block %u has changed\n", i);
 				exit(1);
 			}
 }
