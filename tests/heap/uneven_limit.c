@@ -1,6 +1,6 @@
 /* uneven_limit.c KB -- blocks of 16 kB under a far limit of address space that is no round number:
- * each has words of its own at both ends, which must stay. Returns 1 if one has changed, or begins at
- * no multiple of LINE. */
+ * each has words of its own at both ends, which must stay. Returns 1 if one has changed, or begins
+ * at no multiple of LINE. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
