@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "ctl/channel/stats_dir.h"
-#include "ctl/channel/target.h"
 #include "ctl/figures/setting.h"
 #include "ctl/output/json.h"
 #include "ctl/process/clock.h"

@@ -11,9 +11,6 @@
 #define MT_CTL_CHANNEL_CONTROL_FILE_H
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "ctl/channel/target.h"
 #include "ctl/figures/stats_file.h"

@@ -3,8 +3,6 @@
 #include "ctl/channel/pool_snapshot.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

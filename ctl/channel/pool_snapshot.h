@@ -4,9 +4,6 @@
 #ifndef MT_CTL_CHANNEL_POOL_SNAPSHOT_H
 #define MT_CTL_CHANNEL_POOL_SNAPSHOT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "core/dump_layout.h"

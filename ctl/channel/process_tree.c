@@ -5,7 +5,6 @@
 
 #include "ctl/output/json.h"
 #include "ctl/process/process_probe.h"
-#include "ctl/process/smaps.h"
 
 /* copied bytes from which the content of pages is compared */
 #define COMPARE_BYTES ((uint64_t)4 << 20)

@@ -15,7 +15,6 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/process_probe.h"
 #include "ctl/process/read_file.h"
-#include "ctl/process/process.h"
 #include "core/stats_layout.h"
 
 /* CPU time to follow the MT_DIR of another user; a plain path takes some microseconds */

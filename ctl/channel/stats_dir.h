@@ -18,8 +18,6 @@
 #define MT_CTL_CHANNEL_STATS_DIR_H
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "ctl/process/process.h"
 #include "shim/core/stats_layout.h"

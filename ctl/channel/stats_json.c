@@ -1,9 +1,7 @@
 #include "ctl/channel/target.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "ctl/figures/stats_file.h"
 #include "ctl/figures/figures.h"
 #include "ctl/figures/memory_parts.h"
 #include "ctl/output/json.h"

@@ -4,7 +4,6 @@
 #define MT_CTL_CHANNEL_TARGET_H
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "ctl/figures/stats_file.h"
 #include "ctl/process/limit.h"

@@ -17,7 +17,6 @@
 #define MT_CTL_CMD_BUDGET_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "ctl/output/error.h"
 

@@ -2,11 +2,8 @@
  * pictures, since they need a graphics library. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ctl/command.h"
 #include "ctl/metrics/series.h"

@@ -2,7 +2,6 @@
  * time into a file of JSON lines. */
 #include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ctl/command.h"
 #include "ctl/figures/stats_file.h"
 #include "ctl/figures/setting.h"
 #include "ctl/process/obstacle.h"

@@ -6,7 +6,6 @@
 #include "ctl/profile/sites.h"
 
 #include <signal.h>
-#include <string.h>
 
 #include "ctl/channel/target.h"
 #include "ctl/command.h"

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "ctl/channel/target.h"
-#include "ctl/command.h"
 #include "ctl/figures/stats_file.h"
 #include "ctl/figures/figures.h"
 #include "ctl/figures/memory_parts.h"

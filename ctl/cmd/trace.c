@@ -2,7 +2,6 @@
  * Perfetto. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "ctl/command.h"
 #include "ctl/figures/figures.h"

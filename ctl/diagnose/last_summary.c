@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/channel/target.h"
 #include "ctl/output/text.h"
 
 #define MINUTE_NS   ((uint64_t)60 * 1000000000u)

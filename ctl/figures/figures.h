@@ -5,9 +5,6 @@
 #define MT_CTL_FIGURES_FIGURES_H
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "core/stats_layout.h"
 #include "ctl/output/text.h"

@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include "core/cgroup.h"
-#include "core/stats_layout.h"
-#include "ctl/output/error.h"
 #include "ctl/output/text.h"
 #include "ctl/process/process.h"
 #include "ctl/process/read_file.h"

@@ -15,8 +15,6 @@
 #define MT_CTL_FIGURES_MEMORY_PARTS_H
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "core/stats_layout.h"
 #include "ctl/output/cells.h"

@@ -5,8 +5,6 @@
 #define MT_CTL_FIGURES_SETTING_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "ctl/output/error.h"
 

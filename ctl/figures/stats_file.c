@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/stats_layout.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/read_file.h"
 

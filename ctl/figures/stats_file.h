@@ -6,8 +6,6 @@
 #ifndef MT_CTL_FIGURES_STATS_FILE_H
 #define MT_CTL_FIGURES_STATS_FILE_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "core/dump_layout.h"

@@ -3,12 +3,10 @@
 #include "ctl/metrics/openmetrics.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/channel/process_list.h"
-#include "ctl/output/error.h"
 
 #define PROCESSES_MAX 500u
 #define PROCESS       "pid, comm, rank"

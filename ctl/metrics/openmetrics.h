@@ -5,9 +5,6 @@
 #ifndef MT_CTL_METRICS_OPENMETRICS_H
 #define MT_CTL_METRICS_OPENMETRICS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "ctl/figures/figures.h"

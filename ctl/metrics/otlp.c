@@ -4,8 +4,6 @@
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

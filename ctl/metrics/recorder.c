@@ -10,9 +10,7 @@
 
 #include "ctl/channel/control_file.h"
 #include "ctl/channel/stats_dir.h"
-#include "ctl/channel/target.h"
 #include "ctl/figures/figures.h"
-#include "ctl/output/json.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/look.h"
 #include "ctl/process/process.h"

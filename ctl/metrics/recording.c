@@ -11,9 +11,7 @@
 #include <unistd.h>
 
 #include "ctl/channel/control_file.h"
-#include "ctl/channel/target.h"
 #include "ctl/figures/figures.h"
-#include "ctl/output/json.h"
 #include "ctl/output/text.h"
 #include "ctl/process/read_file.h"
 

@@ -6,9 +6,6 @@
 #define MT_CTL_METRICS_RECORDING_H
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "ctl/channel/target.h"
 #include "ctl/figures/memory_parts.h"

@@ -3,8 +3,6 @@
 #ifndef MT_CTL_METRICS_SERIES_H
 #define MT_CTL_METRICS_SERIES_H
 
-#include <stddef.h>
-
 #include "ctl/figures/memory_parts.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/output/cells.h"

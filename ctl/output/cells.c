@@ -3,10 +3,8 @@
 #include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
 
 #include "ctl/output/error.h"
 #include "ctl/output/table.h"

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/output/error.h"
 #include "ctl/output/outfile.h"
 #include "ctl/output/text.h"
 

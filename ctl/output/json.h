@@ -6,8 +6,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "ctl/output/error.h"
 

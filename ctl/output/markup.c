@@ -1,7 +1,6 @@
 #include "ctl/output/text.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

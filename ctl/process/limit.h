@@ -7,7 +7,6 @@
 #define MT_CTL_PROCESS_LIMIT_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "ctl/output/error.h"

@@ -13,7 +13,6 @@
 #include "ctl/channel/target.h"
 #include "ctl/output/text.h"
 #include "ctl/process/preload.h"
-#include "ctl/process/process.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/start_command.h"
 #include "ctl/process/watchdog.h"

@@ -5,8 +5,6 @@
 #ifndef MT_CTL_PROCESS_LOOK_H
 #define MT_CTL_PROCESS_LOOK_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "ctl/process/limit.h"

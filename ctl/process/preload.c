@@ -10,7 +10,6 @@
 
 #include "ctl/output/text.h"
 #include "ctl/process/obstacle.h"
-#include "ctl/process/process.h"
 #include "ctl/process/read_file.h"
 
 /* ---- install dir ---- */

@@ -3,9 +3,6 @@
 #ifndef MT_CTL_PROCESS_PRELOAD_H
 #define MT_CTL_PROCESS_PRELOAD_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "ctl/output/error.h"
 #include "ctl/process/process.h"
 

@@ -6,8 +6,6 @@
 #define MT_CTL_PROCESS_PROCESS_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "ctl/output/error.h"

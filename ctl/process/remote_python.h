@@ -8,8 +8,6 @@
 
 #include <limits.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "ctl/output/error.h"
 #include "ctl/process/process.h"

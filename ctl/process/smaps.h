@@ -9,9 +9,6 @@
 #ifndef MT_CTL_PROCESS_SMAPS_H
 #define MT_CTL_PROCESS_SMAPS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "ctl/process/process.h"

@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl/output/error.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 

@@ -4,9 +4,6 @@
 #define MT_CTL_PROCESS_START_COMMAND_H
 
 #include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 

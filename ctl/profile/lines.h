@@ -7,9 +7,6 @@
 
 #include <jansson.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "core/dump_layout.h"
 #include "ctl/output/error.h"

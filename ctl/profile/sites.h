@@ -5,9 +5,6 @@
 #define MT_CTL_PROFILE_SITES_H
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
 
 #include "core/stats_layout.h"

@@ -11,8 +11,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +23,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "ctl/output/error.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/read_file.h"

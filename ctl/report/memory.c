@@ -1,7 +1,6 @@
 /* ctl/report/memory.c -- the four parts of memory, at the end and over time; the devices. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ctl/figures/stats_file.h"
 #include "ctl/figures/memory_parts.h"

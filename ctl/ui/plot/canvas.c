@@ -1,13 +1,9 @@
 #include "ctl/ui/plot/plot.h"
 
 #include <cairo-pdf.h>
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "ctl/output/outfile.h"
 #include "ctl/output/text.h"

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define LABELS_APART 8.0  /* pixels between labels of the axis of time */

@@ -3,9 +3,6 @@
 #ifndef MT_CTL_UI_PLOT_PLOT_H
 #define MT_CTL_UI_PLOT_PLOT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "ctl/channel/pool_snapshot.h"

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,6 @@
 #include "ctl/channel/process_list.h"
 #include "ctl/channel/target.h"
 #include "ctl/metrics/openmetrics.h"
-#include "ctl/output/error.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/watchdog.h"
 

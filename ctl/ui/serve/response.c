@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "ctl/output/error.h"
 #include "ctl/output/json.h"
 
 /* No foreign content in the page, no content of ours in other pages, no reading by other origins.

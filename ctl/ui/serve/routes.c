@@ -1,7 +1,6 @@
 #include "ctl/ui/serve/serve.h"
 
 #include <netdb.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -5,9 +5,6 @@
 
 #include <microhttpd.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "ctl/output/error.h"

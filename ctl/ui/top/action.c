@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctl/channel/control_file.h"
 #include "ctl/channel/target.h"
-#include "ctl/figures/stats_file.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/channel/control_file.h"
 #include "ctl/channel/target.h"
 #include "ctl/process/clock.h"
 

@@ -1,12 +1,10 @@
 /* ctl/ui/top/main.c -- the program of mtctl top. */
-#include <langinfo.h>
 #include <locale.h>
 #include <ncurses.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "ctl/channel/stats_dir.h"

@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "ctl/channel/target.h"
-#include "ctl/figures/stats_file.h"
 #include "ctl/figures/figures.h"
 #include "ctl/figures/setting.h"
-#include "ctl/metrics/series.h"
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
 

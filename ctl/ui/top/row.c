@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "ctl/channel/target.h"
-#include "ctl/figures/stats_file.h"
 #include "ctl/figures/figures.h"
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"

@@ -3,10 +3,6 @@
 #ifndef MT_CTL_UI_TOP_TOP_H
 #define MT_CTL_UI_TOP_TOP_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "core/stats_layout.h"
 #include "ctl/channel/control_file.h"
 #include "ctl/channel/process_list.h"
