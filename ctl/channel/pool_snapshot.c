@@ -109,8 +109,7 @@ static void add(struct mt_pool_snapshot_part *part, const struct mt_blocks_entry
 		part->oldest_ms = entry->age_ms;
 }
 
-/* The exponent of the largest power of two up to this size. */
-static size_t size_of(uint64_t bytes)
+size_t mt_pool_snapshot_size(uint64_t bytes)
 {
 	return bytes ? (size_t)(63 - __builtin_clzll(bytes)) : 0;
 }
@@ -144,7 +143,7 @@ void mt_pool_snapshot_sum(const struct mt_blocks_file *blocks, uint64_t device,
 		out->contexts_count += !contexts[entry->context];
 		contexts[entry->context] = 1;
 		add(&out->states[entry->state], entry);
-		add(&out->sizes[size_of(entry->held_bytes)][entry->state], entry);
+		add(&out->sizes[mt_pool_snapshot_size(entry->held_bytes)][entry->state], entry);
 		if (entry->state == MT_BLOCKS_IDLE)
 			add_idle(out, entry, blocks->head.decay_ms);
 	}
@@ -281,15 +280,6 @@ static void add_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
 	mt_json_append(devices, object);
 }
 
-static json_t *devices_json(const struct mt_pool_snapshot *snapshot,
-			    const struct mt_pool_snapshot_view *view)
-{
-	json_t *devices = json_array();
-
-	mt_pool_snapshot_each_device(snapshot, view->device, add_device, devices);
-	return devices;
-}
-
 /* ---- sums ---- */
 
 static json_t *sizes_json(const struct mt_pool_snapshot_sums *sums)
@@ -371,7 +361,7 @@ static json_t *root_json(const struct mt_pool_snapshot *snapshot,
 {
 	const struct mt_blocks_head *head = &snapshot->blocks.head;
 	const struct mt_stats_head *stats = &snapshot->target.file.head;
-	json_t *root = mt_process_json(&snapshot->target.process);
+	json_t *root = mt_process_json(&snapshot->target.process), *devices = json_array();
 	struct mt_pool_snapshot_sums sums;
 
 	mt_pool_snapshot_sum(&snapshot->blocks, view->device, &sums);
@@ -383,7 +373,8 @@ static json_t *root_json(const struct mt_pool_snapshot *snapshot,
 	mt_json_set_u64(root, "blocks_count", sums.count);
 	mt_json_set_u64(root, "left_out_count", head->left_out_count);
 	mt_json_set_u64(root, "listed_count", listed_count);
-	mt_json_set(root, "devices", devices_json(snapshot, view));
+	mt_pool_snapshot_each_device(snapshot, view->device, add_device, devices);
+	mt_json_set(root, "devices", devices);
 	mt_json_set(root, "summary", summary_json(&sums, head->decay_ms));
 	return root;
 }

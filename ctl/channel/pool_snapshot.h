@@ -71,6 +71,9 @@ struct mt_pool_snapshot_sums {
 	uint64_t count;
 };
 
+/* Returns the index of a size in `sizes`: the exponent of the largest power of two up to it. */
+size_t mt_pool_snapshot_size(uint64_t bytes);
+
 /* Returns the upper end of a class of idle_ages and decay: 1 s, 10 s, 1 min, 10 min, 1 h,
  * UINT64_MAX. */
 uint64_t mt_pool_snapshot_age_ms(size_t index);

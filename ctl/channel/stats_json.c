@@ -200,9 +200,7 @@ static json_t *ooms_json(const struct mt_stats_file *file)
 
 	for (uint64_t back = MT_OOMS_COUNT; back-- > 0;) {
 		const struct mt_stats_oom *oom =
-			back < file->head.ooms_count
-				? mt_stats_file_oom(file, file->head.ooms_count - back)
-				: NULL;
+			mt_stats_file_oom(file, file->head.ooms_count - back);
 
 		if (oom)
 			mt_json_append(array, oom_json(oom));
@@ -226,10 +224,7 @@ static json_t *limit_reports_json(const struct mt_stats_file *file)
 
 	for (uint64_t back = MT_LIMIT_REPORTS_COUNT; back-- > 0;) {
 		const struct mt_stats_limit_report *limit_report =
-			back < file->head.limit_reports_count
-				? mt_stats_file_limit_report(file,
-							     file->head.limit_reports_count - back)
-				: NULL;
+			mt_stats_file_limit_report(file, file->head.limit_reports_count - back);
 
 		if (limit_report)
 			mt_json_append(array, limit_report_json(limit_report));

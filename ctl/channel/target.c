@@ -211,7 +211,6 @@ static enum mt_exit add_named(const char *name, enum meaning meaning, struct pid
 
 	if (meaning == ROOT)
 		count = keep_roots(list, count);
-
 	if (!count && !list_commands_with(name))
 		say_no_process(name, nearest.text);
 	if (count > 1) {

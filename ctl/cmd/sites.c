@@ -3,7 +3,6 @@
 #include "ctl/output/json.h"
 #include "ctl/process/clock.h"
 #include "ctl/profile/lines.h"
-#include "ctl/profile/sites.h"
 
 #include <signal.h>
 
@@ -100,7 +99,6 @@ static void stop(int number)
 
 static int print_lines(const struct wanted *wanted, const struct mt_lines *lines)
 {
-	const struct mt_lines_view view = {wanted->view.process, wanted->view.top};
 	const struct mt_sites_view all = {.process = wanted->view.process};
 	struct mt_sites sites;
 	bool written;
@@ -108,11 +106,11 @@ static int print_lines(const struct wanted *wanted, const struct mt_lines *lines
 	mt_sites_of_lines(lines, &sites);
 	written = write_files(wanted, &sites);
 	if (written && wanted->json)
-		mt_json_print(mt_lines_json(lines, &view), true);
+		mt_json_print(mt_lines_json(lines, &wanted->view), true);
 	else if (written && wanted->folded)
 		mt_sites_print_folded(&sites, &all);
 	else if (written)
-		mt_lines_print_table(lines, &view);
+		mt_lines_print_table(lines, &wanted->view);
 	mt_sites_free(&sites);
 	if (!written)
 		return MT_EXIT_USAGE;

@@ -86,7 +86,6 @@ static int show(struct mt_target *target, const char *pid, struct mt_stat_view *
 static bool take_watch(const struct mt_option *option, const char *text)
 {
 	struct mt_stat_view *view = option->target;
-
 	struct mt_option every = *option;
 
 	view->watch = true;

@@ -10,26 +10,23 @@
 
 #include "ctl/diagnose/diagnose.h"
 
+static const struct {
+	const char *word;
+	int exit_code;
+} verdicts[] = {
+#define X(name, code, word, help) {word, code},
+	MT_VERDICTS(X)
+#undef X
+};
+
 const char *mt_diagnose_word(enum mt_verdict verdict)
 {
-	static const char *const words[] = {
-#define X(name, code, word, help) word,
-		MT_VERDICTS(X)
-#undef X
-	};
-
-	return words[verdict];
+	return verdicts[verdict].word;
 }
 
 int mt_diagnose_exit_code(enum mt_verdict verdict)
 {
-	static const int codes[] = {
-#define X(name, code, word, help) code,
-		MT_VERDICTS(X)
-#undef X
-	};
-
-	return codes[verdict];
+	return verdicts[verdict].exit_code;
 }
 
 /* ---- findings ---- */

@@ -275,7 +275,7 @@ WORDS(mt_stats_word_oom_cause, MT_OOM_CAUSES)
 #undef WORDS
 #undef X
 
-const char *mt_stats_word_level(uint32_t level)
+const char *mt_stats_word_level(uint64_t level)
 {
 	static const char *const words[MT_LEVEL_COUNT] = {"purge", "light", "heavy"};
 

@@ -68,7 +68,7 @@ struct mt_table *mt_device_table(const struct mt_stats_device *device);
 /* Of a cleanup: its reason, its level, the state of Python's garbage collection and of the GPU
  * caches. */
 const char *mt_stats_word_reason(uint32_t reason);
-const char *mt_stats_word_level(uint32_t level);
+const char *mt_stats_word_level(uint64_t level);
 const char *mt_stats_word_gc_state(uint32_t state);
 const char *mt_stats_word_gpu_state(uint32_t state);
 

@@ -197,11 +197,6 @@ static uint32_t level_of(const json_t *object, const char *(*word)(uint64_t), ui
 	return 0;
 }
 
-static const char *cleanup_word(uint64_t level)
-{
-	return mt_stats_word_level((uint32_t)level);
-}
-
 /* ---- parts of both kinds of file ---- */
 
 /* The name of a figure in the samples of the ring; one that they do not have is in no object. */
@@ -281,7 +276,7 @@ static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *ob
 	/* 0: it could not be read, and the value after it means nothing */
 	if (!rss[MT_RECORDING_BEFORE])
 		rss[MT_RECORDING_BEFORE] = rss[MT_RECORDING_AFTER] = MT_RECORDING_UNKNOWN;
-	mark.level = level_of(object, cleanup_word, MT_LEVEL_COUNT);
+	mark.level = level_of(object, mt_stats_word_level, MT_LEVEL_COUNT);
 	mark.freed_bytes = freed(rss[MT_RECORDING_BEFORE], rss[MT_RECORDING_AFTER]);
 	mark.gpu_freed_bytes = freed(gpu_before, gpu_after);
 	mark.is_late = json_is_integer(json_object_get(object, "late_of"));

@@ -110,19 +110,21 @@ struct mt_short_text mt_text_counted(uint64_t count, const char *one, const char
 	return mt_text_format("%.27s %s", mt_text_count(count).text, count == 1 ? one : more);
 }
 
-struct mt_short_text mt_text_clock(uint64_t realtime_ns)
+struct mt_short_text mt_text_date(uint64_t realtime_ns, const char *format)
 {
 	struct mt_short_text result = {"?"};
 	time_t seconds = (time_t)(realtime_ns / 1000000000u);
 	struct tm broken;
-	size_t used;
 
-	if (localtime_r(&seconds, &broken)) {
-		used = strftime(result.text, sizeof(result.text), "%H:%M:%S", &broken);
-		snprintf(result.text + used, sizeof(result.text) - used, ".%03u",
-			 (unsigned)(realtime_ns % 1000000000u / 1000000u));
-	}
+	if (localtime_r(&seconds, &broken))
+		strftime(result.text, sizeof(result.text), format, &broken);
 	return result;
+}
+
+struct mt_short_text mt_text_clock(uint64_t realtime_ns)
+{
+	return mt_text_format("%.32s.%03u", mt_text_date(realtime_ns, "%H:%M:%S").text,
+			      (unsigned)(realtime_ns % 1000000000u / 1000000u));
 }
 
 /* The bytes of a character of UTF-8 that begins with this one; 0: none does. */

@@ -28,6 +28,9 @@ struct mt_short_text mt_text_count(uint64_t count); /* "1,234,567" */
 /* "1 round", "1,234 rounds" */
 struct mt_short_text mt_text_counted(uint64_t count, const char *one, const char *more);
 struct mt_short_text mt_text_clock(uint64_t realtime_ns); /* local time, "14:03:21.250" */
+/* Local time in a format of strftime(3), cut to fit. */
+struct mt_short_text mt_text_date(uint64_t realtime_ns, const char *format)
+	__attribute__((format(strftime, 2, 0)));
 
 /* Replaces what is no printable character of UTF-8 with "?", and ends the text with a NUL, so that
  * text of a process is safe for a terminal and for JSON. On a terminal of another character set

@@ -560,11 +560,6 @@ static const struct {
 	const char *times;
 } costs[] = {{1, "2 to 10"}, {MT_LINES_DEPTH_MAX, "5 to 40"}};
 
-static size_t shown(const struct mt_lines *lines, const struct mt_lines_view *view)
-{
-	return view->top && view->top < lines->count ? (size_t)view->top : lines->count;
-}
-
 static double seconds(uint64_t ns)
 {
 	return (double)ns / 1e9;
@@ -598,7 +593,7 @@ void mt_lines_say_cost(const struct mt_process *process, const struct mt_lines_o
 		costs[i].times, MT_LINES_TABLE_BYTES, MT_LINES_READINGS, stop_ms);
 }
 
-static void print_summary(const struct mt_lines *lines, const struct mt_lines_view *view)
+static void print_summary(const struct mt_lines *lines, const struct mt_sites_view *view)
 {
 	const struct mt_lines_head *head = &lines->file.head;
 
@@ -654,10 +649,10 @@ static void print_stack(const struct mt_lines *lines, size_t number, const struc
 		       mt_lines_name(lines, &frames[i]), frames[i].line);
 }
 
-void mt_lines_print_table(const struct mt_lines *lines, const struct mt_lines_view *view)
+void mt_lines_print_table(const struct mt_lines *lines, const struct mt_sites_view *view)
 {
 	struct mt_table *table = mt_table_new(">GROWTH|>BLOCKS|>LIVE|>BLOCKS|<STEADY|<LINE");
-	size_t count = shown(lines, view);
+	size_t count = mt_sites_shown(view, lines->count);
 
 	print_summary(lines, view);
 	for (size_t i = 0; i < count; i++) {
@@ -703,7 +698,7 @@ static json_t *line_json(const struct mt_lines *lines, const struct mt_line *lin
 	return object;
 }
 
-json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *view)
+json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_sites_view *view)
 {
 	const struct mt_lines_head *head = &lines->file.head;
 	json_t *object = mt_process_json(view->process), *list = json_array();
@@ -723,7 +718,7 @@ json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *
 	mt_json_set_u64(object, "left_out_bytes", head->left_out_bytes);
 	mt_json_set_u64(object, "left_out_count", head->left_out_count);
 	mt_json_set_u64(object, "lines_count", lines->count);
-	for (size_t i = 0; i < shown(lines, view); i++)
+	for (size_t i = 0; i < mt_sites_shown(view, lines->count); i++)
 		mt_json_append(list, line_json(lines, &lines->list[i]));
 	mt_json_set(object, "lines", list);
 	return object;

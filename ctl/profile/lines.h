@@ -5,12 +5,12 @@
 #ifndef MT_CTL_PROFILE_LINES_H
 #define MT_CTL_PROFILE_LINES_H
 
-#include <jansson.h>
 #include <signal.h>
 
 #include "core/dump_layout.h"
 #include "ctl/output/error.h"
 #include "ctl/process/process.h"
+#include "ctl/profile/sites.h"
 
 /* ---- the file of lines ---- */
 
@@ -100,13 +100,8 @@ const char *mt_lines_name(const struct mt_lines *lines, const struct mt_lines_fr
 void mt_lines_say_cost(const struct mt_process *process, const struct mt_lines_options *options,
 		       bool is_own);
 
-/* Printing; top 0: all. */
-struct mt_lines_view {
-	const struct mt_process *process;
-	uint64_t top;
-};
-void mt_lines_print_table(const struct mt_lines *lines, const struct mt_lines_view *view);
+void mt_lines_print_table(const struct mt_lines *lines, const struct mt_sites_view *view);
 /* Returns the object of `mtctl sites --python --json`. The caller owns it. */
-json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_lines_view *view);
+json_t *mt_lines_json(const struct mt_lines *lines, const struct mt_sites_view *view);
 
 #endif

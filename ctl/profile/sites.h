@@ -171,6 +171,9 @@ enum mt_err mt_sites_write_speedscope(const struct mt_sites *sites,
 				      const struct mt_sites_view *view, const char *path,
 				      struct mt_error_reason *why);
 
+/* Returns how many of `count` sites, or lines, are printed. */
+size_t mt_sites_shown(const struct mt_sites_view *view, size_t count);
+
 /* Returns the name of that frame; NULL: the stack is empty. */
 const char *mt_sites_name(const struct mt_site *site);
 

@@ -57,7 +57,6 @@ static enum mt_err request_profile(const struct mt_process *process, struct mt_s
 				   struct mt_error_reason *why)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_PROFILE};
-	struct mt_control_call call;
 	enum mt_err error = mt_target_read_head(process, head, why);
 
 	if (error)
@@ -65,10 +64,8 @@ static enum mt_err request_profile(const struct mt_process *process, struct mt_s
 	if (mt_stats_why_no_profile(head))
 		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "%s",
 					mt_stats_why_no_profile(head));
-	error = mt_control_file_send(process, request, TIMEOUT_MS, &call, why);
-	if (!error)
-		error = mt_control_file_wait(&call, head, why);
-	if (!error && head->snapshot.request_error)
+	error = mt_control_file_exchange(process, request, TIMEOUT_MS, head, why);
+	if (head->snapshot.request_error)
 		error = mt_error_because(why, MT_ERR_SYSTEM, "it could not write its profile: %s",
 					 mt_error_text(head->snapshot.request_error));
 	return error;

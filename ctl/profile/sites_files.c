@@ -307,14 +307,9 @@ enum mt_err mt_sites_write_speedscope(const struct mt_sites *sites,
 #define FEW_SAMPLES  10
 #define FRAMES_SHOWN 12
 
-static size_t shown(const struct mt_sites *sites, const struct mt_sites_view *view)
+size_t mt_sites_shown(const struct mt_sites_view *view, size_t count)
 {
-	return view->top && view->top < sites->count ? (size_t)view->top : sites->count;
-}
-
-static double share(uint64_t bytes, uint64_t all)
-{
-	return all ? 100.0 * (double)bytes / (double)all : 0;
+	return view->top && view->top < count ? (size_t)view->top : count;
 }
 
 static void print_summary(const struct mt_sites *sites, const struct mt_sites_view *view)
@@ -339,7 +334,8 @@ static void add_site(struct mt_table *table, const struct mt_site *site,
 	char text[48], *where = mt_sites_where(site);
 
 	mt_table_add(table, mt_text_bytes(site->live_bytes).text);
-	snprintf(text, sizeof(text), "%.1f%%", share(site->live_bytes, sites->live_bytes));
+	snprintf(text, sizeof(text), "%.1f%%",
+		 mt_stats_percent(site->live_bytes, sites->live_bytes));
 	mt_table_add(table, text);
 	mt_table_add(table, mt_text_count(site->live_count).text);
 	mt_table_addf(table, "%s%s", mt_text_count(site->sampled_count).text,
@@ -368,7 +364,7 @@ static void print_stack(size_t number, const struct mt_site *site)
 void mt_sites_print_table(const struct mt_sites *sites, const struct mt_sites_view *view)
 {
 	struct mt_table *table = mt_table_new(">BYTES|>SHARE|>BLOCKS|>SAMPLES");
-	size_t count = shown(sites, view);
+	size_t count = mt_sites_shown(view, sites->count);
 
 	print_summary(sites, view);
 	if (view->over_ms)
@@ -392,7 +388,8 @@ static json_t *site_json(const struct mt_site *site, const struct mt_sites *site
 	mt_json_set_text(object, "where", mt_sites_name(site));
 	mt_json_set_text_or_null(object, "python", site->python ? site->python : "");
 	mt_json_set_u64(object, "bytes", site->live_bytes);
-	mt_json_set(object, "share_pct", json_real(share(site->live_bytes, sites->live_bytes)));
+	mt_json_set(object, "share_pct",
+		    json_real(mt_stats_percent(site->live_bytes, sites->live_bytes)));
 	mt_json_set_u64(object, "blocks_count", site->live_count);
 	mt_json_set_u64(object, "samples_count", site->sampled_count);
 	for (size_t i = 0; i < site->frames_count; i++)
@@ -412,7 +409,7 @@ json_t *mt_sites_json(const struct mt_sites *sites, const struct mt_sites_view *
 	mt_json_set_u64(object, "bytes", sites->live_bytes);
 	mt_json_set_u64(object, "samples_count", sites->sampled_count);
 	mt_json_set_u64(object, "sites_count", sites->count);
-	for (size_t i = 0; i < shown(sites, view); i++)
+	for (size_t i = 0; i < mt_sites_shown(view, sites->count); i++)
 		mt_json_append(list, site_json(&sites->list[i], sites));
 	mt_json_set(object, "sites", list);
 	return object;
@@ -426,7 +423,7 @@ void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_vie
 /* Outermost first, separated by semicolons: for flamegraph.pl, inferno and speedscope. */
 void mt_sites_print_folded(const struct mt_sites *sites, const struct mt_sites_view *view)
 {
-	for (size_t i = 0; i < shown(sites, view); i++) {
+	for (size_t i = 0; i < mt_sites_shown(view, sites->count); i++) {
 		const struct mt_site *site = &sites->list[i];
 
 		for (size_t frame = site->frames_count; frame-- > 0;) {

@@ -30,11 +30,6 @@ static struct mt_memory_parts last_parts(const struct mt_recording *recording, b
 	return sum;
 }
 
-static double share(uint64_t bytes, uint64_t all)
-{
-	return all ? 100 * (double)bytes / (double)all : 0;
-}
-
 static void write_parts(const struct mt_memory_parts *parts, FILE *to)
 {
 	uint64_t rss = mt_memory_parts_sum(parts);
@@ -42,7 +37,8 @@ static void write_parts(const struct mt_memory_parts *parts, FILE *to)
 	fputs("<div class=\"bar\" role=\"img\" aria-label=\"the four parts of RSS\">", to);
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
 		fprintf(to, "<i class=\"%s\" style=\"width:%.2f%%\"></i>",
-			mt_memory_part_word((enum mt_memory_part)i), share(parts->bytes[i], rss));
+			mt_memory_part_word((enum mt_memory_part)i),
+			mt_stats_percent(parts->bytes[i], rss));
 	fputs("</div>\n<table><tbody>\n", to);
 	for (int i = 0; i < MT_PARTS_COUNT; i++) {
 		const char *word = mt_memory_part_word((enum mt_memory_part)i);
@@ -50,7 +46,7 @@ static void write_parts(const struct mt_memory_parts *parts, FILE *to)
 		fprintf(to, "<tr><td class=\"k\"><span class=\"dot %s\"></span>%s</td>", word,
 			word);
 		mt_html_cell(to, "<td class=\"n\">", mt_text_bytes(parts->bytes[i]).text);
-		fprintf(to, "<td class=\"n\">%.0f %%</td>", share(parts->bytes[i], rss));
+		fprintf(to, "<td class=\"n\">%.0f %%</td>", mt_stats_percent(parts->bytes[i], rss));
 		mt_html_cell(to, "<td>", mt_memory_part_meaning((enum mt_memory_part)i));
 		fputs("</tr>\n", to);
 	}

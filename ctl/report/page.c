@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ctl/output/text.h"
@@ -352,13 +351,7 @@ static const char *title_of(const struct mt_report *report)
 
 static void write_date(FILE *to, uint64_t time_ns)
 {
-	time_t seconds = (time_t)(time_ns / 1000000000u);
-	struct tm broken;
-	char text[48] = "";
-
-	if (localtime_r(&seconds, &broken))
-		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %z", &broken);
-	mt_html_text(to, text);
+	mt_html_text(to, mt_text_date(time_ns, "%Y-%m-%d %H:%M:%S %z").text);
 }
 
 static void write_subtitle(const struct mt_report *report, FILE *to)

@@ -14,7 +14,6 @@
 #include "ctl/output/text.h"
 #include "ctl/process/look.h"
 #include "ctl/profile/lines.h"
-#include "ctl/profile/sites.h"
 
 struct mt_report {
 	const struct mt_recording *recording; /* its memory over time; a PID: of its ring */

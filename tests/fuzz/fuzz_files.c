@@ -374,7 +374,7 @@ static void read_heap(const struct fuzz_part *part, struct mt_sites *before, boo
 
 static void read_lines(const void *bytes, size_t count)
 {
-	const struct mt_lines_view view = {&self, count % 2 ? 0 : 3};
+	const struct mt_sites_view view = {.process = &self, .top = count % 2 ? 0 : 3};
 	struct mt_lines_file file;
 	struct mt_lines lines;
 	struct mt_sites sites;

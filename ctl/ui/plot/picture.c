@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define WIDTH        1200.0
 #define HEIGHT       560.0 /* with one panel */
@@ -103,14 +102,9 @@ static void write_title(const struct picture *picture, char *out, size_t out_byt
 			 process && *process->comm ? process->comm : picture->recording->name);
 }
 
-static void write_date(uint64_t time_ns, char *out, size_t out_bytes)
+static struct mt_short_text date_of(uint64_t time_ns)
 {
-	time_t seconds = (time_t)(time_ns / 1000000000u);
-	struct tm broken;
-
-	*out = '\0';
-	if (localtime_r(&seconds, &broken))
-		strftime(out, out_bytes, "%Y-%m-%d %H:%M:%S", &broken);
+	return mt_text_date(time_ns, "%Y-%m-%d %H:%M:%S");
 }
 
 static void add_text(char *text, size_t text_bytes, const char *format, const char *value)
@@ -128,7 +122,7 @@ static void write_subtitle(const struct picture *picture, char *out, size_t out_
 	struct mt_series_sums rss =
 		mt_run_sum_up(recording, picture->options->pid, picture->span.low,
 			      &picture->panels[0].curves[0].series);
-	char date[32], number[32];
+	char number[32];
 
 	snprintf(out, out_bytes, "pid %" PRIu64,
 		 picture->options->pid ? picture->options->pid : recording->pid);
@@ -139,9 +133,8 @@ static void write_subtitle(const struct picture *picture, char *out, size_t out_
 		add_text(out, out_bytes, " and %s more (shared pages count in each)", number);
 	if (*recording->host)
 		add_text(out, out_bytes, " on %s", recording->host);
-	write_date(picture->origin_ns + (uint64_t)(fmax(picture->span.low, 0) * 1e9), date,
-		   sizeof(date));
-	add_text(out, out_bytes, ", from %s", date);
+	add_text(out, out_bytes, ", from %s",
+		 date_of(picture->origin_ns + (uint64_t)(fmax(picture->span.low, 0) * 1e9)).text);
 	add_text(out, out_bytes, "; RSS: peak %s", mt_text_bytes(mt_text_round_u64(rss.peak)).text);
 	add_text(out, out_bytes, ", mean %s", mt_text_bytes(mt_text_round_u64(rss.mean)).text);
 	add_text(out, out_bytes, ", at the end %s", mt_text_bytes(mt_text_round_u64(rss.end)).text);
@@ -407,13 +400,12 @@ enum mt_err mt_picture_draw_pool(const struct mt_pool_picture *pool,
 		.width = options->width > 0 ? options->width : WIDTH,
 		.height = options->height > 0 ? options->height
 					      : TITLE_HEIGHT + mt_pool_picture_height(pool)};
-	char title[200], below[160], date[32];
+	char title[200], below[160];
 	struct mt_canvas *canvas;
 	enum mt_err error;
 
-	write_date(pool->time_ns, date, sizeof(date));
 	snprintf(below, sizeof(below), "pid %" PRIu64 "%s%s, %s", pool->pid,
-		 *pool->rank ? ", rank " : "", pool->rank, date);
+		 *pool->rank ? ", rank " : "", pool->rank, date_of(pool->time_ns).text);
 	mt_text_clean_utf8(options->title ? options->title : pool->comm, title, sizeof(title));
 	paper.title = title;
 	error = mt_canvas_open(&paper, &canvas, why);

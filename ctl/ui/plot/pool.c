@@ -275,15 +275,6 @@ static void draw_bars(struct mt_canvas *canvas, const struct bar *bars, size_t c
 	}
 }
 
-static size_t size_of(uint64_t bytes)
-{
-	size_t size = 0;
-
-	while (size + 1 < SIZES && bytes >> (size + 1))
-		size++;
-	return size;
-}
-
 /* "64 kB" for blocks from 64 kB up to less than 128. */
 static void name_size(struct bar *bar, size_t size)
 {
@@ -300,7 +291,7 @@ static size_t sort_by_size(const struct mt_pool_picture *pool, struct bar *out)
 
 	memset(out, 0, SIZES * sizeof(*out));
 	for (size_t i = 0; i < pool->count; i++) {
-		size_t size = size_of(pool->list[i].held_bytes);
+		size_t size = mt_pool_snapshot_size(pool->list[i].held_bytes);
 
 		out[size].bytes[pool->list[i].state] += pool->list[i].held_bytes;
 		first = size < first ? size : first;

@@ -17,7 +17,6 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/watchdog.h"
 #include "ctl/profile/lines.h"
-#include "ctl/profile/sites.h"
 
 #define PIECE_BYTES 65536u
 /* clients, children and a few more: see MT_CLIENTS_MAX */
@@ -139,7 +138,7 @@ static unsigned lines(const struct mt_job_request *request, char **out)
 {
 	const struct mt_lines_options options = {.for_ms = LOOK_MS, .depth = LOOK_FRAMES};
 	struct mt_process process;
-	const struct mt_lines_view view = {.process = &process, .top = LINES_MAX};
+	const struct mt_sites_view view = {.process = &process, .top = LINES_MAX};
 	struct mt_lines found;
 	struct mt_error_reason why;
 	enum mt_err error = mt_job_find(request->pid, &process, &why);

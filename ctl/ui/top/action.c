@@ -69,12 +69,10 @@ bool mt_top_actions_pending(const struct mt_top_actions *actions)
 
 /* ---- outcomes ---- */
 
-static void finish(struct mt_top_action *action, struct mt_top_outcome *out,
-		   enum mt_cell_style style, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static void finish(struct mt_top_action *action, struct mt_top_outcome *out,
-		   enum mt_cell_style style, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void finish(struct mt_top_action *action,
+							 struct mt_top_outcome *out,
+							 enum mt_cell_style style,
+							 const char *format, ...)
 {
 	va_list arguments;
 	int used = snprintf(out->text, sizeof(out->text), "%d %s: ", (int)action->process.pid,

@@ -148,10 +148,8 @@ void mt_top_app_end(struct mt_top_app *app)
 }
 
 /* Shows a line in the status row for 30 s, in the format of printf. */
-static void show(struct mt_top_app *app, enum mt_cell_style style, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void show(struct mt_top_app *app, enum mt_cell_style style, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void
+show(struct mt_top_app *app, enum mt_cell_style style, const char *format, ...)
 {
 	va_list arguments;
 

@@ -85,6 +85,13 @@ export class FlameGraph {
 		this.#draw();
 	}
 
+	#makeButton(node) {
+		const button = html("button", {type: "button"});
+
+		button.addEventListener("click", () => this.#zoom(node));
+		return button;
+	}
+
 	#draw() {
 		if (!this.#root)
 			return;
@@ -95,20 +102,11 @@ export class FlameGraph {
 		byId("flame").hidden = !this.#root.bytes;
 		byId("flame-whole").disabled = this.#focus === this.#root;
 		setText(byId("flame-found"), search ? foundText(this.#root, search) : "");
-		sync(byId("flame-path"), path.slice(-PATH_SHOWN), (node) => node.id, (node) => {
-			const button = html("button", {type: "button"});
-
-			button.addEventListener("click", () => this.#zoom(node));
-			return button;
-		}, (button, node) => setText(button, node.name));
+		sync(byId("flame-path"), path.slice(-PATH_SHOWN), (node) => node.id, (node) => this.#makeButton(node),
+			(button, node) => setText(button, node.name));
 		setText(byId("flame-above"), path.length > PATH_SHOWN ? `${path.length - PATH_SHOWN} more above \u203a` : "");
 		byId("flame-graph").style.height = LINE_PX * (1 + Math.max(...boxes.map((box) => box.depth))) + "px";
-		sync(byId("flame-graph"), boxes, (box) => box.node.id, (box) => {
-			const button = html("button", {type: "button"});
-
-			button.addEventListener("click", () => this.#zoom(box.node));
-			return button;
-		}, (button, box) => {
+		sync(byId("flame-graph"), boxes, (box) => box.node.id, (box) => this.#makeButton(box.node), (button, box) => {
 			const {node, left, width, depth, hit} = box;
 			const text = `${node.name}\n${bytes(node.bytes)}, ${percent(node.bytes, this.#root.bytes)} of all`;
 
