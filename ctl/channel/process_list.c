@@ -14,7 +14,6 @@
 #include "ctl/process/limit.h"
 #include "ctl/process/process_probe.h"
 
-/* retries for files that may be half written, for all of them together */
 #define TRIES    5u /* of files that may be half written, all together */
 #define PAUSE_MS 10
 

@@ -33,21 +33,15 @@ void mt_html_text(FILE *to, const char *text)
 	free(clean);
 }
 
-static void write_list(FILE *to, const char *format, va_list arguments)
-{
-	char text[1024];
-
-	vsnprintf(text, sizeof(text), format, arguments);
-	mt_html_text(to, text);
-}
-
 void mt_html_textf(FILE *to, const char *format, ...)
 {
+	char text[1024];
 	va_list arguments;
 
 	va_start(arguments, format);
-	write_list(to, format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	mt_html_text(to, text);
 }
 
 void mt_html_cell(FILE *to, const char *tag, const char *text)

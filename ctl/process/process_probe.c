@@ -548,7 +548,6 @@ static void store(const struct mt_process_probe *probe)
 
 	if (probe->error == MT_ERR_TIMEOUT && probe->errno_value == EAGAIN)
 		entry.read_ns = 0;
-
 	if (now.count == now.room) {
 		now.room = now.room ? now.room * 2 : 256;
 		now.list = mt_error_check_memory(realloc(now.list, now.room * sizeof(*now.list)));

@@ -115,22 +115,15 @@ static char *next_line(char **text)
 	return line;
 }
 
-/* Adds up the mappings of one kind. Pure. */
-static void smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind,
-		      struct mt_smaps_sizes *out)
-{
-	memset(out, 0, sizeof(*out));
-	for (size_t i = 0; i < smaps->count; i++)
-		if (smaps->list[i].kind == kind)
-			add_sizes(out, &smaps->list[i].sizes);
-}
-
+/* The PSS of the mappings of one kind. */
 static uint64_t pss_of(const struct mt_smaps *smaps, enum mt_smaps_kind kind)
 {
-	struct mt_smaps_sizes sum;
+	uint64_t sum = 0;
 
-	smaps_sum(smaps, kind, &sum);
-	return sum.pss_bytes;
+	for (size_t i = 0; i < smaps->count; i++)
+		if (smaps->list[i].kind == kind)
+			sum += smaps->list[i].sizes.pss_bytes;
+	return sum;
 }
 
 void mt_smaps_parse(char *text, struct mt_smaps *out)
@@ -227,11 +220,9 @@ enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smap
 	}
 	if (error == MT_ERR_FOREIGN || (error && !mt_process_is_alive(process)))
 		return error;
-	error = read_text(process, "smaps", &text, why); /* before Linux 4.14 there is no rollup */
+	error = mt_smaps_read(process, &smaps, why); /* before Linux 4.14 there is no rollup */
 	if (error)
 		return error;
-	mt_smaps_parse(text, &smaps);
-	free(text);
 	*out = smaps.total;
 	mt_smaps_free(&smaps);
 	return MT_ERR_OK;
@@ -358,16 +349,11 @@ static bool read_page(struct side *side, uint64_t address)
 	return process_vm_readv(side->pid, &local, 1, &remote, 1, 0) == (ssize_t)sizeof(side->page);
 }
 
-static bool is_anon(const struct mt_smaps_mapping *mapping)
-{
-	return mapping->kind == MT_SMAPS_ANON && !mapping->is_shared;
-}
-
 static bool maps(const struct mt_smaps *smaps, uint64_t address)
 {
 	for (size_t i = 0; i < smaps->count; i++)
 		if (address >= smaps->list[i].start && address < smaps->list[i].end)
-			return is_anon(&smaps->list[i]);
+			return is_private_anon(&smaps->list[i]);
 	return false;
 }
 
@@ -380,13 +366,13 @@ static void compare(struct side *child, const struct mt_smaps *child_smaps, stru
 	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), own_bytes = 0;
 
 	for (size_t i = 0; i < child_smaps->count; i++)
-		if (is_anon(&child_smaps->list[i]))
+		if (is_private_anon(&child_smaps->list[i]))
 			own_bytes += child_smaps->list[i].sizes.private_dirty_bytes;
 	for (size_t i = 0; i < child_smaps->count && own_bytes; i++) {
 		const struct mt_smaps_mapping *mapping = &child_smaps->list[i];
-		uint64_t share = is_anon(mapping) ? mapping->sizes.private_dirty_bytes *
-							    CANDIDATES / own_bytes
-						  : 0;
+		uint64_t share = is_private_anon(mapping) ? mapping->sizes.private_dirty_bytes *
+								    CANDIDATES / own_bytes
+							  : 0;
 		uint64_t step =
 			share ? (mapping->end - mapping->start) / share / page_bytes * page_bytes
 			      : 0;

@@ -147,8 +147,7 @@ static int draw_meters(struct mt_cells *canvas, const struct mt_top_frame *frame
 
 /* ---- sums ---- */
 
-/* The legend of all bars, too. */
-static int put_part(struct mt_cells *canvas, struct mt_cell_place at,
+int mt_top_put_part(struct mt_cells *canvas, struct mt_cell_place at,
 		    const struct mt_process_tree_sums *sums, enum mt_memory_part part)
 {
 	at.column = mt_cells_put_glyph(canvas, at, (enum mt_cell_style)(MT_STYLE_LIVE + (int)part),
@@ -232,7 +231,7 @@ static void draw_sums(struct mt_cells *canvas, const struct mt_top_frame *frame,
 	if (has_pressure)
 		at.column = put_pressure(canvas, at, frame->model);
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
-		at.column = put_part(canvas, at, sums, (enum mt_memory_part)i);
+		at.column = mt_top_put_part(canvas, at, sums, (enum mt_memory_part)i);
 	if (frame->model->optional.gpu)
 		at.column = put_gpu_sums(canvas, at, sums);
 	if (!has_pressure)

@@ -69,14 +69,8 @@ static void draw_line(struct mt_cells *canvas, int row, const struct mt_top_row 
 			     why_unknown(process));
 		return;
 	}
-	for (int i = 0; i < MT_PARTS_COUNT; i++) {
-		enum mt_memory_part part = (enum mt_memory_part)i;
-
-		at.column = mt_cells_put_glyph(canvas, at, (enum mt_cell_style)(MT_STYLE_LIVE + i),
-					       mt_memory_part_cell(canvas, part));
-		at.column = mt_cells_put_figure(canvas, at, mt_memory_part_word(part),
-						mt_short_bytes(own->parts.bytes[i]).text);
-	}
+	for (int i = 0; i < MT_PARTS_COUNT; i++)
+		at.column = mt_top_put_part(canvas, at, own, (enum mt_memory_part)i);
 	if (process->figures.peak_bytes)
 		mt_cells_put_figure(canvas, at, "peak",
 				    mt_short_bytes(process->figures.peak_bytes).text);

@@ -414,6 +414,10 @@ struct mt_top_frame {
 	bool is_paused;
 };
 
+/* Puts a part's glyph, word and bytes: the legend of all bars, too. Returns the next column. */
+int mt_top_put_part(struct mt_cells *canvas, struct mt_cell_place at,
+		    const struct mt_process_tree_sums *sums, enum mt_memory_part part);
+
 /* Draws 1 to `most` lines, and returns how many. */
 int mt_top_draw_header(struct mt_cells *canvas, const struct mt_top_frame *frame, int most);
 
