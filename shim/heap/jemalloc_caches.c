@@ -192,7 +192,7 @@ static uint64_t turns_of(pid_t tid)
 /* Returns where the stack of a thread that waits ends; 0: it does not wait, or in this library. */
 static uintptr_t waits_at(pid_t tid)
 {
-	extern const char __ehdr_start[], etext[] __attribute__((visibility("hidden")));
+	extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 	char path[64], text[256];
 	char *stack, *program;
 	uintptr_t address;
@@ -207,8 +207,8 @@ static uintptr_t waits_at(pid_t tid)
 	*program++ = '\0';
 	stack = strrchr(text, ' ');
 	address = strtoull(program, NULL, 16);
-	if (!stack || (address >= (uintptr_t)__ehdr_start && address < (uintptr_t)etext))
-		return 0;
+	if (!stack || (address >= (uintptr_t)__ehdr_start && address < (uintptr_t)&emptied))
+		return 0; /* the code lies between the library's first byte and its variables */
 	return strtoull(stack + 1, NULL, 16);
 }
 
