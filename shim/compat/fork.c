@@ -18,6 +18,7 @@
 #include "core/services.h"
 #include "core/worker.h"
 #include "heap/asleep.h"
+#include "heap/jemalloc_caches.h"
 #include "heap/purge_lock.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
@@ -284,6 +285,8 @@ MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *arg
 
 	if (!next)
 		next = (clone_fn)(uintptr_t)mt_loader_libc_function("clone");
+	if ((flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS)) == CLONE_VM)
+		mt_jemalloc_caches_note_shared();
 	if ((flags & CLONE_VM) || !start)
 		return next(start, stack, flags, argument, parent_tid, tls, child_tid);
 	if (flags & CLONE_VFORK)
@@ -390,7 +393,9 @@ MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e,
 
 	if (mt_unlikely(!next))
 		return mt_raw_syscall(number, a, b, c, d, e, f);
-	if (mt_unlikely(is_fork_call(number)) && !shares_memory(number, a, b))
+	if (mt_unlikely(is_fork_call(number)) && shares_memory(number, a, b))
+		mt_jemalloc_caches_note_shared();
+	else if (mt_unlikely(is_fork_call(number)))
 		return parent_waits(number, a) ? call_vfork_like(number, a, b, c, d, e)
 					       : call_fork_like(number, a, b, c, d, e, f);
 	if (mt_unlikely(sets_page_flags(number)))

@@ -110,7 +110,7 @@ static void link_thread(struct mt_thread_counters *counters)
 		(*first)->previous = counters;
 	*first = counters;
 	counters->linked = 1;
-	counters->tid = mt_os_gettid();
+	counters->tid = mt_libc_own_tid();
 	counters->rest = MT_REST_MOVES;
 	counters->seen_allocated_bytes = counters->folded_allocated_bytes;
 	counters->seen_freed_bytes = counters->folded_freed_bytes;

@@ -253,6 +253,24 @@ static bool may_be_in_handler(uintptr_t stack, const struct mt_thread_counters *
 	return may_be;
 }
 
+/* Returns whether /proc names threads as this process does: it may be of an outer namespace. */
+static bool names_own_threads(void)
+{
+	static char status[4096];
+	const char *ids = mt_os_read_file("/proc/self/status", status, sizeof(status)) > 0
+				  ? mt_os_find_line(status, "NSpid:\t")
+				  : NULL;
+
+	return ids && ids[strspn(ids, "0123456789")] == '\n';
+}
+
+static _Atomic bool is_shared; /* seq_cst */
+
+void mt_jemalloc_caches_note_shared(void)
+{
+	mt_store_seq(&is_shared, true);
+}
+
 /* From here on the thread waits if it wakes up. So what is true afterwards stays true. */
 static bool sleeps(const struct mt_thread_counters *thread)
 {
@@ -263,7 +281,8 @@ static bool sleeps(const struct mt_thread_counters *thread)
 	turns = turns_of(thread->tid);
 	stack = turns ? waits_at(thread->tid) : 0;
 	return stack && !mt_load_relaxed(&thread->lock_waits) &&
-	       !may_be_in_handler(stack, thread) && turns_of(thread->tid) == turns;
+	       !may_be_in_handler(stack, thread) && turns_of(thread->tid) == turns &&
+	       !mt_load_seq(&is_shared);
 }
 
 /* ---- the gate ---- */
@@ -277,8 +296,7 @@ void mt_jemalloc_caches_wait(void)
 {
 	void *own = mt_load_relaxed(&mt_thread_counters.cache);
 
-	while (mt_unlikely(own && mt_load_seq(&emptied) == own) &&
-	       mt_thread_counters.tid == mt_os_gettid())
+	while (mt_unlikely(own && mt_load_seq(&emptied) == own))
 		mt_os_sleep_ns(STEP_NS);
 }
 
@@ -306,7 +324,7 @@ unsigned int mt_jemalloc_caches_empty(bool at_once)
 
 	mt_assert(mt_thread_is_ours());
 	if (!small_count || !gate || (!at_once && mt_account_threads() < MANY_THREADS) ||
-	    !mt_account_note_rest(at_once))
+	    mt_load_seq(&is_shared) || !mt_account_note_rest(at_once) || !names_own_threads())
 		return 0;
 	mt_jemalloc_know_thread();
 	if (gate->close())

@@ -37,6 +37,10 @@ void mt_jemalloc_caches_note_fill(void *thread, void *bin, unsigned int size_cla
 void mt_jemalloc_caches_note(void *thread);
 void mt_jemalloc_caches_note_begin(bool has_one);
 
+/* A process or thread begins that uses the thread-local storage of another one, which may sleep
+ * meanwhile: from now on no cache is emptied. Any thread, async-signal-safe. */
+void mt_jemalloc_caches_note_shared(void);
+
 /* Returns once the calling thread may use its cache. Any thread, async-signal-safe. Keeps errno. */
 void mt_jemalloc_caches_wait(void);
 

@@ -11,6 +11,7 @@
 #include "heap/jemalloc_api.h"
 #include "sys/attr.h"
 #include "sys/format.h"
+#include "sys/libc.h"
 #include "sys/os.h"
 
 /* never a foreign library's of that name */
@@ -151,7 +152,7 @@ void mt_jemalloc_errors_check(const char *call, const void *ptr)
 /* A signal handler has interrupted the allocator, and would wait for itself. */
 void mt_jemalloc_errors_check_owner(int owner)
 {
-	if (mt_unlikely(owner && owner == mt_os_gettid()))
+	if (mt_unlikely(owner && owner == mt_libc_own_tid()))
 		fail("malloc()", "called by a signal handler that has interrupted it");
 }
 

@@ -43,6 +43,10 @@ void mt_jemalloc_caches_wait(void)
 {
 }
 
+void mt_jemalloc_caches_note_shared(void)
+{
+}
+
 void mt_heap_serve_jemalloc(void)
 {
 }

@@ -1,5 +1,7 @@
 #include "sys/libc.h"
 
+#include <pthread.h>
+
 #include "sys/attr.h"
 #include "sys/loader.h"
 
@@ -25,6 +27,18 @@ void mt_libc_find_threads(void)
 bool mt_libc_knows_threads(void)
 {
 	return is_single_threaded != NULL;
+}
+
+/* glibc's plain mutexes note the thread that holds them. */
+pid_t mt_libc_own_tid(void)
+{
+	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	pid_t tid;
+
+	(void)pthread_mutex_lock(&mutex);
+	tid = mutex.__data.__owner;
+	(void)pthread_mutex_unlock(&mutex);
+	return tid;
 }
 
 unsigned int mt_libc_threads_count(void)

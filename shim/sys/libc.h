@@ -8,6 +8,7 @@
 #include <gnu/libc-version.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Number of pthread keys whose values glibc stores inside the thread descriptor, so that
  * pthread_setspecific cannot fail for them. For other keys glibc allocates memory, which the
@@ -41,6 +42,10 @@ void mt_libc_find_threads(void);
 
 /* Returns whether the variables were found; without them the functions below do nothing. */
 bool mt_libc_knows_threads(void);
+
+/* Returns the calling thread's id as libc knows it, without the system call, which a sandbox may
+ * forbid. Any moment. */
+pid_t mt_libc_own_tid(void);
 
 /* Returns how many threads of this process libc has started and not yet ended, the first one too; 0
  * if it is unknown. */
