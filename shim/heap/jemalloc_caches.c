@@ -22,9 +22,7 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 
-/* Fewer threads hold some 20 MB, and empty caches would cost their next allocations. */
-#define MANY_THREADS 16u
-#define STEP_NS      (20 * 1000ull)
+#define STEP_NS (20 * 1000ull)
 /* bytes: a thread with more stack in use is left alone */
 #define STACK_MOST (1u << 20)
 #define STACK_STEP 4096u
@@ -56,6 +54,7 @@ void __wrap_je_tcache_cleanup(void *thread);
 
 static unsigned int small_count; /* size classes of slabs; 0: the layout is not known */
 static _Atomic(void *) emptied;  /* the cache that the worker empties; seq_cst */
+static _Atomic bool is_shared;   /* mt_jemalloc_caches_note_shared was called; seq_cst */
 static const struct mt_jemalloc_gate *gate;
 
 /* ---- where the thread's own cache lies ---- */
@@ -264,8 +263,6 @@ static bool names_own_threads(void)
 	return ids && ids[strspn(ids, "0123456789")] == '\n';
 }
 
-static _Atomic bool is_shared; /* seq_cst */
-
 void mt_jemalloc_caches_note_shared(void)
 {
 	mt_store_seq(&is_shared, true);
@@ -323,7 +320,8 @@ unsigned int mt_jemalloc_caches_empty(bool at_once)
 	unsigned int count = 0;
 
 	mt_assert(mt_thread_is_ours());
-	if (!small_count || !gate || (!at_once && mt_account_threads() < MANY_THREADS) ||
+	if (!small_count || !gate ||
+	    (!at_once && mt_account_threads() < MT_JEMALLOC_MANY_THREADS) ||
 	    mt_load_seq(&is_shared) || !mt_account_note_rest(at_once) || !names_own_threads())
 		return 0;
 	mt_jemalloc_know_thread();

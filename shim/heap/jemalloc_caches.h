@@ -9,6 +9,9 @@
 
 #include <stdbool.h>
 
+/* Fewer threads hold some 20 MB, and empty caches would cost their next allocations. */
+#define MT_JEMALLOC_MANY_THREADS 16u
+
 /* From the return of close on, until open, all calls of the heap family pass
  * mt_jemalloc_caches_wait; close waits up to 10 ms, and returns false if they do not. reset: open,
  * in a forked child. Worker thread. */

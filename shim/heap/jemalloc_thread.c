@@ -180,8 +180,6 @@ void __wrap_je_tcache_arena_reassociate(void *thread, CACHE_PARAMS, void *arena)
  * Comes instead of jemalloc's own function if other files of it call that (jemalloc.mk). Any
  * thread, inside jemalloc. Source: src/tcache.c of jemalloc 5.3. */
 
-/* Caches of fewer threads hold some 20 MB, and empty ones would cost their next allocations. */
-#define MANY_THREADS 16u
 /* A phase begins if so much was freed, and up to this part of it allocated meanwhile. */
 #define PHASE_BYTES (512u << 10)
 #define LITTLE      4u
@@ -258,7 +256,7 @@ void __wrap_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed)
 		return;
 	}
 	mt_jemalloc_caches_note(thread);
-	if (mt_account_threads() >= MANY_THREADS && note_free())
+	if (mt_account_threads() >= MT_JEMALLOC_MANY_THREADS && note_free())
 		mt_jemalloc_flush_thread();
 	else
 		__real_je_tcache_gc_dalloc_event_handler(thread, elapsed);
@@ -269,7 +267,8 @@ void __wrap_je_arena_cache_bin_fill_small(void *thread, void *arena, void *cache
 {
 	uint64_t allocated = 0, freed = 0;
 
-	if (mt_account_threads() >= MANY_THREADS && mt_jemalloc_own_counters(&allocated, &freed) &&
+	if (mt_account_threads() >= MT_JEMALLOC_MANY_THREADS &&
+	    mt_jemalloc_own_counters(&allocated, &freed) &&
 	    fill > FIRST_FILL + allocated / FILL_BYTES)
 		fill = (unsigned)(FIRST_FILL + allocated / FILL_BYTES);
 	mt_assert(fill > 0);

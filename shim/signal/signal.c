@@ -249,15 +249,18 @@ static sighandler_t set_handler(enum next_name name, int sig, sighandler_t handl
 SETTERS(X)
 #undef X
 
-#define X(name)                                                                                    \
-	MT_EXPORT int name(int sig, const struct sigaction *act, struct sigaction *old);           \
-	int name(int sig, const struct sigaction *act, struct sigaction *old)                      \
-	{                                                                                          \
-		return change(sig, act, old);                                                      \
-	}
-X(sigaction)
-X(__sigaction)
-#undef X
+MT_EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old);
+MT_EXPORT int __sigaction(int sig, const struct sigaction *act, struct sigaction *old);
+
+int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	return change(sig, act, old);
+}
+
+int __sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	return change(sig, act, old);
+}
 
 /* ---- start, and the disposition ---- */
 
