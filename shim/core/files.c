@@ -688,9 +688,8 @@ void mt_files_sweep_at_end(bool has_children)
 /* ---- file owner ---- */
 
 /* Source: proc(5). */
-#define STATE_FIELD   3
-#define THREADS_FIELD 20
-#define START_FIELD   22
+#define STATE_FIELD 3
+#define START_FIELD 22
 
 /* The format of getdents64(2). */
 struct entry {
@@ -781,5 +780,6 @@ bool mt_files_owner_has_ended(const struct mt_file_owner *owner)
 		return false;
 	if (mt_os_procstat_number(text, START_FIELD) != owner->start_ticks)
 		return has_same_boot_time(owner->pid);
-	return (*state == 'Z' || *state == 'X') && mt_os_procstat_number(text, THREADS_FIELD) <= 1;
+	return (*state == 'Z' || *state == 'X') &&
+	       mt_os_procstat_number(text, MT_PROCSTAT_THREADS) <= 1;
 }

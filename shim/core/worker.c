@@ -369,6 +369,9 @@ static void *wait_for_end(void *unused)
 void mt_worker_main_exit_handle(void)
 {
 	mt_main_thread_forget();
+	if (mt_os_own_procstat_number(MT_PROCSTAT_THREADS) == 1u + mt_worker_is_running() &&
+	    mt_worker_pause())
+		return;
 	pthread_sigmask(SIG_SETMASK, NULL, &main_mask);
 	if (!mt_thread_start(&end_thread, wait_for_end, MAIN_EXIT_STACK_BYTES))
 		stop_worker();

@@ -34,14 +34,16 @@ void mt_worker_fork_child(void);
 /* ---- main exit ---- */
 
 /* Ends a process whose main thread ended by pthread_exit. libc ends a process with its last thread,
- * and the shim's threads count. So one more thread waits until only threads of the shim are left,
- * and then calls exit(0) as libc does. If it cannot count the threads, the shim's threads end
- * instead, and libc ends the process itself. So a program that would go on is never ended. Any
- * thread may call. Owns that thread. Takes no lock. A main thread that makes the exit system call,
- * or that a seccomp filter kills, is handled by core/worker.c: no exit handler runs then. */
+ * and the shim's threads count. If the main thread is the program's only one, the worker ends, and
+ * libc runs the exit handlers on the main thread. Otherwise one more thread waits until only
+ * threads of the shim are left, and then calls exit(0) as libc does. If it cannot count the
+ * threads, the shim's threads end instead, and libc ends the process itself. So a program that
+ * would go on is never ended. Any thread may call. Owns that thread. Takes no lock. A main thread
+ * that makes the exit system call, or that a seccomp filter kills, is handled by core/worker.c: no
+ * exit handler runs then. */
 
-/* Starts the waiting thread. Called once, on the main thread while it ends. Never call it inside
- * the allocator. */
+/* Ends the worker or starts the waiting thread. Called once, on the main thread while it ends.
+ * Waits up to 2 s for the worker's end. Never call it inside the allocator. */
 void mt_worker_main_exit_handle(void);
 
 /* Tells whether the end of the main thread will be noticed: heap/account.c owns the key destructor

@@ -140,6 +140,8 @@ uint64_t mt_os_parse_keyed_number(const char *text, const char *key);
  * field's number in proc(5), 3 or larger. */
 const char *mt_os_procstat_at(const char *stat, int number);
 
+#define MT_PROCSTAT_THREADS 20 /* proc(5), num_threads */
+
 /* Returns such a field as a number; 0 if it is missing. */
 uint64_t mt_os_procstat_number(const char *stat, int number);
 
