@@ -20,9 +20,7 @@
 #include "ctl/process/start_command.h"
 #include "ctl/profile/sites.h"
 
-#define TRIM_TIMEOUT_MS    30000u
 #define CLASSES_TIMEOUT_MS 3000u
-#define RECORD_TRIES       350 /* 10 ms apart */
 
 /* ---- maps ---- */
 
@@ -271,38 +269,21 @@ static void read_classes(const struct mt_process *process, struct mt_diagnose_cl
 	free(file);
 }
 
-/* The reply to a request that was merged into a running cleanup comes before the record of that
- * cleanup. */
 static void trim_now(const struct mt_process *process, enum mt_level level,
 		     struct mt_diagnose_trim *out)
 {
-	const struct mt_request request = {.kind = MT_REQUEST_TRIM, .level = level};
-	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
-	const struct mt_stats_cleanup *record = NULL;
-	struct mt_control_call call;
-	struct mt_stats_head head;
-	struct mt_error_reason why = {""};
-	enum mt_err error = mt_control_file_send(process, request, TRIM_TIMEOUT_MS, &call, &why);
+	struct mt_trim_requests *requests =
+		mt_trim_requests_new(process, 1, level, MT_TRIM_TIMEOUT_MS);
+	const struct mt_trim_reply *reply = mt_trim_requests_wait(requests, 0);
 
-	*out = (struct mt_diagnose_trim){.requested = true, .level = level};
-	if (!error)
-		error = mt_control_file_wait(&call, &head, &why);
-	if (!error && head.snapshot.request_error)
-		error = mt_error_because(&why, MT_ERR_INVALID, "%s",
-					 mt_error_text(head.snapshot.request_error));
-	for (int try = 0; !error && !record && try < RECORD_TRIES; try++) {
-		if (try)
-			mt_clock_sleep_ms(10);
-		error = mt_target_read(process, file, &why);
-		record = error ? NULL : mt_stats_file_cleanup_of_request(file, call.seq);
-	}
-	out->done = record != NULL;
-	if (record)
-		out->record = *record;
+	*out = (struct mt_diagnose_trim){
+		.requested = true, .level = level, .done = reply->has_cleanup};
+	if (reply->has_cleanup)
+		out->record = reply->cleanup;
 	else
 		snprintf(out->why_not, sizeof(out->why_not), "%.150s",
-			 error ? why.text : "it left no record");
-	free(file);
+			 reply->error ? reply->why.text : mt_trim_reply_error(reply));
+	mt_trim_requests_free(requests);
 }
 
 /* ---- sites ---- */

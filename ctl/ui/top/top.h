@@ -519,15 +519,10 @@ void mt_top_details_draw(struct mt_top_details *details, struct mt_cells *canvas
 
 #define MT_TOP_ACTIONS_MAX 16
 
-enum mt_top_action_state { MT_ACTION_FREE, MT_ACTION_SENDING, MT_ACTION_SENT, MT_ACTION_CLEANUP };
-
 struct mt_top_action {
-	enum mt_top_action_state state;
-	struct mt_process process;
-	struct mt_request request;
+	bool is_pending;
 	struct mt_control_call call;
-	char before[72];      /* of a setting: its value before */
-	uint64_t deadline_ns; /* CLOCK_MONOTONIC: of the reply, then of the cleanup's record */
+	char before[72]; /* of a setting: its value before */
 };
 
 struct mt_top_actions {
