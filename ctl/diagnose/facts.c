@@ -12,6 +12,7 @@
 #include "ctl/channel/control_file.h"
 #include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"
+#include "ctl/diagnose/facts_internal.h"
 #include "ctl/figures/stats_file.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/limit.h"

@@ -12,6 +12,7 @@
 
 #include "ctl/channel/target.h"
 #include "ctl/output/text.h"
+#include "ctl/process/look_internal.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/start_command.h"

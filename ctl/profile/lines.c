@@ -19,6 +19,7 @@
 #include "ctl/process/limit.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/remote_python.h"
+#include "ctl/profile/profile_internal.h"
 #include "core/stats_layout.h"
 #include "sys/saturating.h"
 

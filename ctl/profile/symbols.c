@@ -27,6 +27,7 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/watchdog.h"
+#include "ctl/profile/profile_internal.h"
 #include "sys/saturating.h"
 
 /* The functions of libdw, which is loaded when it is first needed: mtctl must start without it. */
