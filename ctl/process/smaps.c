@@ -50,8 +50,6 @@ static void parse_size(const char *line, struct mt_smaps_sizes *out)
 		if (strlen(fields[i].word) != length || memcmp(fields[i].word, line, length) != 0)
 			continue;
 		*size_at(out, i) = kilobytes * 1024;
-		out->pss_by_kind |=
-			fields[i].offset == offsetof(struct mt_smaps_sizes, pss_anon_bytes);
 		return;
 	}
 }
@@ -152,7 +150,6 @@ void mt_smaps_parse(char *text, struct mt_smaps *out)
 	out->total.pss_anon_bytes = pss_of(out, MT_SMAPS_ANON);
 	out->total.pss_file_bytes = pss_of(out, MT_SMAPS_FILE);
 	out->total.pss_shmem_bytes = pss_of(out, MT_SMAPS_SHM);
-	out->total.pss_by_kind = true;
 }
 
 bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out)

@@ -32,14 +32,13 @@
 	X(swap_pss_bytes, "SwapPss")                                                               \
 	X(locked_bytes, "Locked")
 
+/* pss_anon, pss_file and pss_shmem: in a sum over mappings they go by what is mapped, and written
+ * pages of private file mappings count as file. In a rollup they go by page, from Linux 5.0 on. 0
+ * for one mapping. */
 struct mt_smaps_sizes {
 #define X(name, word) uint64_t name;
 	MT_SMAPS_FIELDS(X)
 #undef X
-	/* pss_anon, pss_file and pss_shmem are known. In a sum over mappings they go by what is
-	 * mapped, and written pages of private file mappings count as file. In a rollup they go by
-	 * page, from Linux 5.0 on. Not known for one mapping */
-	bool pss_by_kind;
 };
 
 enum mt_smaps_kind {

@@ -240,8 +240,6 @@ static bool is_library(const char *name)
 	return strstr(name, "/bin/") && !mt_text_ends_with(name, ".py");
 }
 
-/* Code without a file, as of python -c or of a notebook's cell. "<string>" is also what
- * dataclasses and namedtuple generate. */
 enum mt_err mt_lines_collect_beside(const struct mt_process *process, double seconds,
 				    const volatile sig_atomic_t *stop, struct mt_lines *out,
 				    struct mt_error_reason *why)
@@ -255,6 +253,8 @@ enum mt_err mt_lines_collect_beside(const struct mt_process *process, double sec
 	return mt_lines_collect(process, &look, out, why);
 }
 
+/* Code without a file, as of python -c or of a notebook's cell. "<string>" is also what
+ * dataclasses and namedtuple generate. */
 bool mt_lines_is_typed_in(const char *name)
 {
 	static const char *const names[] = {"<string>", "<stdin>", "<ipython-input",

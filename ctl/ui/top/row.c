@@ -265,6 +265,7 @@ void mt_top_row_fill(struct mt_top_row *row, const struct mt_process_list_entry 
 	row->why = entry->why;
 	row->uses_cuda = entry->uses_cuda;
 	row->own = entry->own;
+	row->tree = entry->tree;
 	if (entry->state != MT_PROCESS_AWAKE)
 		return;
 	row->figures = (struct mt_top_figures){.peak_bytes = now->rss_peak_bytes,

@@ -89,7 +89,7 @@ struct mt_top_row {
 	bool uses_cuda;
 	char rank[16];
 	uint64_t pressure_level;
-	struct mt_process_tree_sums own;
+	struct mt_process_tree_sums own, tree; /* tree: with its descendants */
 	struct mt_top_figures figures;
 	struct mt_top_cleanup last;
 	/* wall time of cleanups and page faults since the shim woke up, in % */
@@ -355,7 +355,6 @@ struct mt_top_line {
 struct mt_top_model {
 	struct mt_top_row *rows;
 	size_t rows_count;
-	struct mt_process_tree_sums *trees; /* of each row with its descendants */
 	struct mt_process_tree_sums total;
 	size_t asleep_count, matching_count;
 	struct mt_top_optional optional;
