@@ -175,39 +175,35 @@ static bool gives_huge_pages_on_request(void)
 }
 
 /* MAP_SHARED with MAP_ANONYMOUS is a deleted /dev/zero in maps. */
-static void note_shared(struct mt_facts *facts, const char *line, const char *path)
+static void note_shared(struct mt_facts *facts, const struct mt_maps_line *line)
 {
-	uint64_t from, to, bytes;
-	char shared;
+	bool is_shared = line->permissions[3] == 's';
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*c%*c%*c%c", &from, &to, &shared) != 3 ||
-	    mt_smaps_kind_of(path, shared == 's') != MT_SMAPS_SHM)
+	if (mt_smaps_kind_of(line->name, is_shared) != MT_SMAPS_SHM)
 		return;
-	bytes = mt_sat_sub(to, from);
-	facts->shm_mapped_bytes += bytes;
+	facts->shm_mapped_bytes += line->end - line->start;
 	facts->shm_mapped_count++;
-	if (shared == 's' &&
-	    (strcmp(path, "/dev/zero (deleted)") == 0 || strncmp(path, "/SYSV", 5) == 0))
-		facts->shared_fixed_bytes += bytes;
+	if (is_shared && (strcmp(line->name, "/dev/zero (deleted)") == 0 ||
+			  strncmp(line->name, "/SYSV", 5) == 0))
+		facts->shared_fixed_bytes += line->end - line->start;
 }
 
 void mt_diagnose_read_maps(struct mt_facts *facts)
 {
-	char *maps = mt_process_maps(facts->process.pid), *saved = NULL, last[512] = "";
+	char *maps = mt_process_maps(facts->process.pid), *rest = maps, last[512] = "";
+	struct mt_maps_line line;
 
 	read_variables(facts);
 	facts->foreign_count = 0;
 	facts->shared_fixed_bytes = facts->shm_mapped_bytes = facts->shm_mapped_count = 0;
-	for (char *line = maps ? strtok_r(maps, "\n", &saved) : NULL; line;
-	     line = strtok_r(NULL, "\n", &saved)) {
-		char *path = strchr(line, '/');
-
-		if (path)
-			note_shared(facts, line, path);
-		if (!path || !strstr(line, " r-xp ") || strcmp(path, last) == 0)
+	while (mt_maps_next(&rest, &line)) {
+		if (*line.name != '/')
 			continue;
-		snprintf(last, sizeof(last), "%.511s", path);
-		note_file(facts, path);
+		note_shared(facts, &line);
+		if (strcmp(line.permissions, "r-xp") != 0 || strcmp(line.name, last) == 0)
+			continue;
+		snprintf(last, sizeof(last), "%.511s", line.name);
+		note_file(facts, line.name);
 	}
 	free(maps);
 	facts->is_python |= *facts->last.head.python != '\0';

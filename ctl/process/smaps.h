@@ -51,6 +51,19 @@ enum mt_smaps_kind {
 	MT_SMAPS_SPECIAL /* the kernel's own: vdso, vvar */
 };
 
+/* A line of /proc/PID/maps, which is also the head of a mapping in smaps. */
+struct mt_maps_line {
+	uint64_t start, end;
+	char permissions[8]; /* "r-xp" */
+	dev_t device;
+	uint64_t inode;
+	char *name; /* within the line: the path, "[heap]", "" for none */
+};
+
+/* Reads the next valid line of the text, which it cuts into its lines. Begins with *text at the
+ * start, which may be NULL; returns false at the end. */
+bool mt_maps_next(char **text, struct mt_maps_line *out);
+
 struct mt_smaps_mapping {
 	uint64_t start, end;
 	enum mt_smaps_kind kind;
