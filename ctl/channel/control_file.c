@@ -483,14 +483,6 @@ bool mt_trim_reply_freed(const struct mt_trim_reply *reply)
 
 /* ---- trim json ---- */
 
-json_t *mt_trim_json_new(void)
-{
-	json_t *object = json_object();
-
-	mt_json_set(object, "processes", json_array());
-	return object;
-}
-
 json_t *mt_trim_json_reply(const struct mt_process *process, const struct mt_trim_reply *reply)
 {
 	const char *error_text = mt_trim_reply_error(reply);
@@ -511,9 +503,10 @@ json_t *mt_trim_json(const struct mt_process *process, uint32_t level, uint64_t 
 	struct mt_trim_requests *requests = mt_trim_requests_new(process, 1, level, timeout_ms);
 	const struct mt_trim_reply *reply = mt_trim_requests_wait(requests, 0);
 	const char *error_text = mt_trim_reply_error(reply);
-	json_t *object = mt_trim_json_new();
+	json_t *object = json_object(), *list = json_array();
 
-	mt_json_append(json_object_get(object, "processes"), mt_trim_json_reply(process, reply));
+	mt_json_append(list, mt_trim_json_reply(process, reply));
+	mt_json_set(object, "processes", list);
 	if (error_text)
 		mt_process_say(process, error_text);
 	*out_code = mt_trim_reply_exit(reply);

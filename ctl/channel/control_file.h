@@ -143,15 +143,13 @@ bool mt_trim_reply_freed(const struct mt_trim_reply *reply);
 
 /* ---- as JSON ; the caller owns each object ---- */
 
-/* Returns an object with an empty array "processes". */
-json_t *mt_trim_json_new(void);
-
 /* Returns one element of "processes": pid, comm, and "record" with the cleanup, "state" ("asleep"),
  * or "error". */
 json_t *mt_trim_json_reply(const struct mt_process *process, const struct mt_trim_reply *reply);
 
-/* Sends a request to one process, waits for the reply, and prints an error to stderr. level: enum
- * mt_level. Waits up to timeout_ms. *out_code: the exit code (mt_trim_reply_exit). */
+/* Sends a request to one process, waits for the reply, and prints an error to stderr. Returns an
+ * object with "processes". level: enum mt_level. Waits up to timeout_ms. *out_code: the exit code
+ * (mt_trim_reply_exit). */
 json_t *mt_trim_json(const struct mt_process *process, uint32_t level, uint64_t timeout_ms,
 		     int *out_code);
 
