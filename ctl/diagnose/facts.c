@@ -562,8 +562,7 @@ void mt_diagnose_read_history(struct mt_facts *facts)
 	uint64_t now = file->head.time_ns;
 
 	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
-		const struct mt_stats_sample *sample =
-			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
+		const struct mt_stats_sample *sample = mt_stats_file_sample(file, i);
 
 		if (!sample->time_ns || sample->time_ns > now || now - sample->time_ns > HISTORY_NS)
 			continue;

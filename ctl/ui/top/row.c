@@ -72,8 +72,7 @@ void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_f
 			 uint64_t now_ns)
 {
 	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
-		const struct mt_stats_sample *sample =
-			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
+		const struct mt_stats_sample *sample = mt_stats_file_sample(file, i);
 		const struct mt_top_point point = {sample->time_ns, sample->rss_bytes,
 						   mt_memory_parts_of_sample(sample)};
 
