@@ -8,6 +8,7 @@
 
 #include "core/cgroup.h"
 #include "core/components.h"
+#include "core/last_file.h"
 #include "core/services.h"
 #include "core/publish.h"
 #include "core/thread.h"
@@ -543,7 +544,7 @@ static void write_file(const struct mt_black_box_sample *now, uint64_t rate)
 
 	compose(now, rate);
 	mt_assert(now->limit_bytes > 0);
-	(void)mt_publish_last_write(file);
+	(void)mt_last_file_write(file);
 	is_critical = now->is_critical;
 	written_ns = now->now_ns;
 	compose_ns = mt_os_now_ns() - start_ns;
@@ -571,7 +572,7 @@ void mt_black_box_stop(void)
 {
 	is_watching = false;
 	sites_stop();
-	mt_publish_last_remove();
+	mt_last_file_remove();
 	written_ns = began_ns = before_ns = 0;
 }
 
@@ -596,7 +597,7 @@ void mt_black_box_note(const struct mt_black_box_sample *now)
 	if (!is_watching &&
 	    (now->used_bytes > now->limit_bytes / WATCH_SHARE ||
 	     meets_limit_within(now, rate, WATCH_NS)) &&
-	    mt_publish_last_is_wanted())
+	    mt_last_file_is_wanted())
 		watch(now);
 	if (!is_watching)
 		return;
@@ -606,7 +607,7 @@ void mt_black_box_note(const struct mt_black_box_sample *now)
 		    (now->is_critical && !is_critical))
 			write_file(now, rate);
 	} else if (written_ns && now->now_ns - written_ns >= AGAIN_NS) {
-		mt_publish_last_remove();
+		mt_last_file_remove();
 		written_ns = 0;
 	}
 }
@@ -627,5 +628,5 @@ void mt_black_box_fork_child(void)
 	is_watching = false;
 	began_ns = before_ns = written_ns = compose_ns = writes_count = 0;
 	sites_fork_child();
-	mt_publish_last_fork_child();
+	mt_last_file_fork_child();
 }

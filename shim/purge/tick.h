@@ -51,25 +51,6 @@ enum mt_sampling_interval mt_tick_interval_decide(const struct mt_last_sample *l
 /* Stores a new sample. The caller sets dirty_bytes and cost_ns. */
 void mt_tick_interval_note(struct mt_last_sample *last, const struct mt_snapshot *now);
 
-/* ---- growth ---- */
-
-/* Returns free pages while the heap grows beside them: freed memory of one kind (objects of Python,
- * small blocks) does not serve large blocks, and the next tick may come too late. Owns the size
- * from which growth counts. Any thread, once its block is made and with none of the allocator's
- * locks held. Allocates nothing, opens no file, takes the purge lock. */
-
-/* The heap may have grown by some MB. Purges if it has grown by 32 MB, and by a 16th of the
- * bytes that stayed free meanwhile. Then pauses until MT_BUDGET_PCT of the time covers the cost.
- * If more than 128 MB are free, the worker purges, and threads that grow wait up to 10 ms at each
- * call, 200 ms in all. */
-void mt_tick_growth_note(void);
-
-/* Purges if a thread has left that to the worker. Worker thread. */
-void mt_tick_growth_tick(void);
-
-/* In a forked child. */
-void mt_tick_growth_fork_child(void);
-
 /* ---- the tick ---- */
 
 /* Starts the module with the worker thread, and makes the files. */

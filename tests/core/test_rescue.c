@@ -14,6 +14,7 @@
 #include "core/files.h"
 #include "core/publish.h"
 #include "core/control_file.h"
+#include "core/control_rescue.h"
 #include "sys/os.h"
 
 static char folder[64];
