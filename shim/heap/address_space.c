@@ -12,7 +12,7 @@
 #include "core/init.h"
 #include "core/services.h"
 #include "core/worker.h"
-#include "heap/jemalloc_unmap.h"
+#include "heap/jemalloc.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 

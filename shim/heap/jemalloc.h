@@ -21,4 +21,27 @@ bool mt_jemalloc_take_key(void);
  * cannot be used in this process. */
 const char *mt_jemalloc_begins(void);
 
+/* Switches sampling of the heap profiler on if `conf` says so. In the constructor. */
+void mt_jemalloc_prof_begin(const char *conf);
+
+/* Sets the limit in bytes, also before jemalloc begins. From now on address space is returned, for
+ * good; the limit decides how much may stay, and which extents are large enough. at_once: if the
+ * limit is new, purges all arenas under the purge lock; else the next large free does. */
+void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once);
+
+/* A process or thread begins that uses the thread-local storage of another one, which may sleep
+ * meanwhile: from now on no cache is emptied. Any thread, async-signal-safe. */
+void mt_jemalloc_caches_note_shared(void);
+
+/* Returns once the calling thread may use its cache. Any thread, async-signal-safe. Keeps errno. */
+void mt_jemalloc_caches_wait(void);
+
+/* pthread_atfork handlers. All signals are blocked. Prepare takes all mutexes of jemalloc. A mutex
+ * that the calling thread holds already stays as it is in the parent, and is initialised in the
+ * child like all others: the child, which may not allocate before it has returned from its signal
+ * handler, goes on if the handler has interrupted it. */
+void mt_jemalloc_fork_prepare(void);
+void mt_jemalloc_fork_parent(void);
+void mt_jemalloc_fork_child(void);
+
 #endif

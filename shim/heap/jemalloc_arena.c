@@ -1,4 +1,4 @@
-#include "heap/jemalloc_arena.h"
+#include "heap/jemalloc_internal.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -8,10 +8,7 @@
 
 #include "core/log.h"
 #include "core/worker.h"
-#include "heap/jemalloc_conf.h"
-#include "heap/jemalloc_errors.h"
 #include "heap/jemalloc_pages.h"
-#include "heap/jemalloc_api.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"

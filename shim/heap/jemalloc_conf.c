@@ -1,4 +1,4 @@
-#include "heap/jemalloc_conf.h"
+#include "heap/jemalloc_internal.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "core/log.h"
-#include "heap/jemalloc_api.h"
 #include "sys/format.h"
 #include "sys/os.h"
 

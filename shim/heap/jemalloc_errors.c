@@ -1,4 +1,3 @@
-#include "heap/jemalloc_errors.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -6,9 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "heap/jemalloc_conf.h"
+#include "heap/jemalloc_internal.h"
 #include "heap/jemalloc_pages.h"
-#include "heap/jemalloc_api.h"
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/libc.h"

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "heap/backend.h"
-#include "heap/jemalloc_conf.h"
+#include "heap/jemalloc_internal.h"
 #include "sys/attr.h"
 
 /* ---- extents ---- */
@@ -88,6 +88,9 @@ void mt_jemalloc_purge_arena(unsigned int index);
 
 /* Returns what an arena had purged and kept mapped at the last epoch. Under the purge lock. */
 uint64_t mt_jemalloc_retained_bytes(unsigned int index);
+
+/* Returns how many arenas there are. */
+unsigned int mt_jemalloc_arenas_count(void);
 
 /* As mt_jemalloc_purge_arena, by a thread of the program, also from inside malloc: takes the purge
  * lock, and does nothing if that takes longer than 10 ms. */

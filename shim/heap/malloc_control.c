@@ -19,7 +19,7 @@
 #include "heap/entries.h"
 #include "heap/glibc.h"
 #include "heap/jemalloc_api.h"
-#include "heap/jemalloc_caches.h"
+#include "heap/jemalloc.h"
 #include "heap/trim.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"

@@ -25,42 +25,6 @@ bool mt_rounds_due(uint64_t round, uint64_t gc_step, const struct mt_config *cfg
  * far. uptime_ns: since the component started; UINT64_MAX: the program ends. Pure. */
 bool mt_rounds_are_missing(const struct mt_config *cfg, uint64_t count, uint64_t uptime_ns);
 
-/* ---- rounds of MT_GC_ROUNDS=auto ---- */
-
-/* MT_GC_ROUNDS=auto: chooses a light cleanup every 1, 2 or 5 rounds. Pure: owns no state but struct
- * mt_adaptive_rounds. Only the worker thread may call. Takes no lock.
- *
- * The step rises when the bytes in use at round ends stay flat over the window: highest minus
- * lowest is up to max(2 %, 8 MB). The window is 4 round ends at first. It doubles, up to 64, each
- * time a rise turns out to be wrong, so that even a slow leak keeps the first step. After 64 round
- * ends on the last step it is 4 again.
- *
- * The step falls to the first one under memory pressure, or when a round end exceeds the lowest one
- * since the first step by more than that tolerance. So both growth and garbage that accumulates
- * between cleanups count. */
-
-#define MT_ADAPTIVE_ROUNDS_LONGEST 64 /* round ends */
-
-struct mt_adaptive_rounds {
-	uint64_t ends[MT_ADAPTIVE_ROUNDS_LONGEST]; /* circular buffer of bytes in use */
-	uint64_t count;                            /* of round ends, in total */
-	/* the lowest round end since the first step, including its last window */
-	uint64_t base_bytes;
-	uint32_t step_index;
-	uint32_t step_rounds; /* round ends with this step */
-	uint32_t window;      /* round ends that must be flat */
-};
-
-/* Sets the first step. */
-void mt_rounds_auto_start(struct mt_adaptive_rounds *adaptive);
-
-/* Adds a round end. bytes: in use, always measured before that round's cleanup. pressure: memory is
- * short. */
-void mt_rounds_auto_add(struct mt_adaptive_rounds *adaptive, uint64_t bytes, bool pressure);
-
-/* Returns the rounds between two light cleanups: 1, 2 or 5. */
-uint64_t mt_rounds_auto_step(const struct mt_adaptive_rounds *adaptive);
-
 /* ---- the end of a round ---- */
 
 /* Ends rounds by timer and signal, and runs the cleanups that rounds request. Owns the timer, the

@@ -17,6 +17,7 @@
 #include "heap/backend.h"
 #include "purge/growth.h"
 #include "purge/policy.h"
+#include "purge/purge_internal.h"
 #include "purge/rounds.h"
 #include "sys/attr.h"
 #include "sys/os.h"

@@ -10,6 +10,7 @@
 #include "core/control_file.h"
 #include "core/services.h"
 #include "python/python.h"
+#include "python/python_internal.h"
 
 #define STEP_MIN_NS (500 * MT_NS_PER_MS)
 #define FRESH_NS    (10 * MT_NS_PER_S)

@@ -3,28 +3,14 @@
  * of device memory. Reads and empties caches in pending calls of Python, without waiting for
  * them. Does nothing if several processes train together (WORLD_SIZE > 1): one process that
  * flushes makes all others wait. Owns the pending call and the last figures. Only the worker thread
- * may call, unless a comment says pure. Takes no lock of its own. */
+ * may call. Takes no lock of its own. */
 #ifndef MT_PYTHON_FRAMEWORK_H
 #define MT_PYTHON_FRAMEWORK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/config.h"
 #include "core/services.h"
-#include "python/gpu_caches.h"
-
-/* The time in ns of CLOCK_MONOTONIC since which each device's cache is above its gate; 0: it is
- * below. */
-struct mt_framework_policy {
-	uint64_t since_ns[MT_PYTHON_GPU_DEVICES];
-};
-
-/* Returns whether to empty the cache: on some device more than max(slack_mb, slack_pct of reserved)
- * was unused at every reading for framework_decay_ms. now_ns: CLOCK_MONOTONIC. Pure but for
- * *own. */
-bool mt_framework_decide(struct mt_framework_policy *own, const struct mt_python_gpu_figures *seen,
-			 const struct mt_config *cfg, uint64_t now_ns);
 
 /* Queues a reading if one is due. Returns when to call again, in ns of CLOCK_MONOTONIC;
  * UINT64_MAX: never. */

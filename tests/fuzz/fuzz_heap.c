@@ -18,6 +18,7 @@
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_api.h"
 #include "core/config.h"
+#include "core/core_internal.h"
 #include "sys/os.h"
 #include "fuzz.h"
 #include "heap_composed.h"

@@ -13,6 +13,7 @@
 #include "heap/jemalloc.h"
 #include "heap/jemalloc_api.h"
 #include "sys/os.h"
+#include "core/core_internal.h"
 
 #define MB MT_MIB
 

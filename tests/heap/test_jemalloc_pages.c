@@ -10,6 +10,7 @@
 #include "heap/jemalloc_api.h"
 #include "heap/purge_lock.h"
 #include "sys/os.h"
+#include "core/core_internal.h"
 
 static void ignore_thread(void *counters)
 {

@@ -4,6 +4,7 @@
 
 #include "purge/rounds.h"
 #include "sys/os.h"
+#include "core/core_internal.h"
 
 #define ROUNDS 12
 

@@ -5,6 +5,8 @@
 
 #include "sys/os.h"
 #include "python/framework.h"
+#include "python/python_internal.h"
+#include "core/core_internal.h"
 
 static struct mt_framework_policy policy;
 static struct mt_config cfg;
