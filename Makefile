@@ -101,13 +101,12 @@ shim_asm := $(filter-out shim/gpu/%,$(shim_asm))
 shim_flags += -DMT_NO_CUDA
 map_half := /^MTSHIM/,$$d
 else
-shim_src := $(filter-out shim/heap/no_driver.c,$(shim_src))
 map_half := /^MTSHIM/,$$p
 map_quiet := -n
 endif
 # Files that define names of libc. A test that is linked with them would have its own malloc wrapped.
 shim_interposing := shim/purge/api.c shim/core/init.c shim/gpu/lookup.c \
-	shim/heap/heap.c shim/heap/no_driver.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/passthrough.c shim/heap/dlsym.c shim/heap/entries.c \
+	shim/heap/heap.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/passthrough.c shim/heap/dlsym.c shim/heap/entries.c \
 	shim/heap/asleep.c shim/heap/malloc_control.c shim/heap/address_space.c shim/heap/entries_pages.c shim/python/environment.c \
 	shim/compat/compat.c shim/compat/fork.c \
 	$(wildcard shim/signal/*.c)

@@ -13,9 +13,6 @@
 
 #include "core/config.h"
 
-/* Passes each line of a file, without its newline, to visit until that returns true. */
-void mt_cgroup_each_line(const char *path, bool (*visit)(char *line, void *context), void *context);
-
 /* Writes the kind of the file system that is mounted at a full path or above it ("ext4"), by
  * /proc/self/mountinfo, which asks nothing of that file system. Follows no link. Returns false
  * if it is not known. */

@@ -2,7 +2,6 @@
  * its ancestors. Contract: core/cgroup.h. */
 #include "core/core_internal.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
@@ -38,43 +37,11 @@ bool mt_cgroup_path_keyed(const char *text, const char *key, uint64_t *out)
 
 /* ---- lines ---- */
 
-/* Also a last line without a newline. */
-void mt_cgroup_each_line(const char *path, bool (*visit)(char *line, void *context), void *context)
+static void each_line(const char *path, bool (*visit)(char *line, void *context), void *context)
 {
 	static char text[LINE_BYTES];
-	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
-	bool skips_line = false, is_done = false;
-	uint64_t offset = 0;
-	size_t length = 0;
 
-	while (fd >= 0 && !is_done) {
-		ssize_t got = mt_os_read_at(fd, text + length, sizeof(text) - 1 - length, offset);
-		char *line = text, *end;
-
-		if (got == -EINTR)
-			continue;
-		if (got <= 0)
-			break;
-		offset += (uint64_t)got;
-		length += (size_t)got;
-		for (; !is_done && (end = memchr(line, '\n', length)); line = end + 1) {
-			*end = 0;
-			is_done = !skips_line && visit(line, context);
-			skips_line = false;
-			length -= (size_t)(end + 1 - line);
-		}
-		mt_assert(length < sizeof(text));
-		memmove(text, line, length);
-		if (length == sizeof(text) - 1) {
-			skips_line = true;
-			length = 0;
-		}
-	}
-	text[length] = 0;
-	if (length && !is_done && !skips_line)
-		(void)visit(text, context);
-	if (fd >= 0)
-		mt_os_close(fd);
+	mt_os_each_line(path, text, sizeof(text), visit, context);
 }
 
 /* Returns the next word of a line, ended by NUL; "" at the end of the line. */
@@ -251,7 +218,7 @@ bool mt_cgroup_path_mount_kind(const char *path, char *out, size_t out_bytes)
 
 	mt_assert(*path == '/' && out_bytes > 0);
 	*out = '\0';
-	mt_cgroup_each_line("/proc/self/mountinfo", match_mount, &search);
+	each_line("/proc/self/mountinfo", match_mount, &search);
 	return *out != '\0';
 }
 
@@ -269,12 +236,12 @@ bool mt_cgroup_path_find(const char *root, pid_t pid, const char *controller,
 		(void)mt_format(path, sizeof(path), "%s/proc/%d/cgroup", root, (int)pid);
 	else
 		(void)mt_format(path, sizeof(path), "%s/proc/self/cgroup", root);
-	mt_cgroup_each_line(path, parse_cgroup_line, &search);
+	each_line(path, parse_cgroup_line, &search);
 	if (!search.found)
 		return false;
 	search.found = false;
 	(void)mt_format(path, sizeof(path), "%s/proc/self/mountinfo", root);
-	mt_cgroup_each_line(path, parse_mount_line, &search);
+	each_line(path, parse_mount_line, &search);
 	return search.found;
 }
 

@@ -1,7 +1,7 @@
 /* heap/address_space.c -- wraps setrlimit and prlimit: a program may limit its own address space to
  * guard the machine (resource.setrlimit in Python), and use all of it right after. A limit that
  * another process sets is seen by the worker. */
-#include "heap/address_space.h"
+#include "heap/entries.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 
 #include "core/init.h"
-#include "heap/address_space.h"
 #include "heap/asleep.h"
 #include "heap/entries.h"
 #include "sys/attr.h"

@@ -13,7 +13,6 @@
 #include "core/thread.h"
 #include "core/main_exit.h"
 #include "heap/account.h"
-#include "heap/address_space.h"
 #include "heap/asleep.h"
 #include "heap/backend.h"
 #include "heap/entries.h"

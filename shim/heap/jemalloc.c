@@ -13,13 +13,10 @@
 #include "heap/backend.h"
 #include "heap/glibc.h"
 #include "heap/jemalloc_internal.h"
-#include "heap/jemalloc_pages.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/loader.h"
 #include "sys/os.h"
-#include "sys/libc.h"
-#include "sys/lock.h"
 #include "core/log.h"
 #include "core/services.h"
 
@@ -468,7 +465,6 @@ static const struct mt_backend jemalloc_backend = {
 	.ops = &jemalloc_ops,
 	.counting = MT_COUNTING_OWN,
 	.figures_show_dirty = true,
-	.purge_stalls = false,
 	.figures = jemalloc_figures,
 	.info = jemalloc_info,
 	.classes = mt_jemalloc_classes,

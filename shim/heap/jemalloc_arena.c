@@ -8,7 +8,6 @@
 
 #include "core/log.h"
 #include "core/worker.h"
-#include "heap/jemalloc_pages.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -121,7 +120,7 @@ static MT_COLD void purge_unfit(uint64_t free_before)
 	errno = kept;
 }
 
-/* realloc moves the pages of a block only if it begins at one (jemalloc_pages.h). */
+/* realloc moves the pages of a block only if it begins at one (heap/jemalloc_pages.c). */
 void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero)
 {
 	void *from = arena_of(arena, bytes);

@@ -1,4 +1,3 @@
-
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -6,7 +5,6 @@
 #include <unistd.h>
 
 #include "heap/jemalloc_internal.h"
-#include "heap/jemalloc_pages.h"
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/libc.h"

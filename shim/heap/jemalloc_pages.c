@@ -1,5 +1,3 @@
-#include "heap/jemalloc_pages.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>

@@ -15,7 +15,6 @@
 #include "core/worker.h"
 #include "heap/account.h"
 #include "heap/jemalloc_internal.h"
-#include "heap/jemalloc_pages.h"
 #include "heap/page_flags.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"

@@ -1,4 +1,3 @@
-
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -7,7 +6,6 @@
 
 #include "core/init.h"
 #include "heap/jemalloc_internal.h"
-#include "heap/jemalloc_pages.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/atomic.h"

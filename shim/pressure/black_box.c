@@ -72,8 +72,9 @@ static bool meets_limit_within(const struct mt_black_box_sample *now, uint64_t r
 
 /* ---- growth sites ---- */
 
-#define LINES_MAX 6u  /* of Python, of one site */
-#define TRIES     100 /* for the table, by the worker */
+#define LINES_MAX  6u   /* of Python, of one site */
+#define LINE_BYTES 4400 /* of /proc/self/maps: a path has up to 4,096 */
+#define TRIES      100  /* for the table, by the worker */
 
 struct site {
 	uint64_t bytes, largest_bytes, count;
@@ -347,10 +348,10 @@ static bool match_mapping(char *line, void *context)
 static void describe_code(uintptr_t address, struct mt_last_site *to)
 {
 	static struct code code; /* the worker's stack is small */
+	static char text[LINE_BYTES];
 
 	code = (struct code){.address = address, .site = to};
-
-	mt_cgroup_each_line("/proc/self/maps", match_mapping, &code);
+	mt_os_each_line("/proc/self/maps", text, sizeof(text), match_mapping, &code);
 }
 
 static void describe(const struct site *from, struct mt_last_site *to)

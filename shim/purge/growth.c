@@ -1,4 +1,4 @@
-#include "purge/growth.h"
+#include "purge/purge.h"
 
 #include <limits.h>
 #include <stdbool.h>

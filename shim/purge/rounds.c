@@ -1,4 +1,4 @@
-#include "purge/rounds.h"
+#include "purge/purge.h"
 
 #include <stdbool.h>
 #include <string.h>

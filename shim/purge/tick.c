@@ -1,4 +1,4 @@
-#include "purge/tick.h"
+#include "purge/purge.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,10 +15,8 @@
 #include "core/thread.h"
 #include "heap/account.h"
 #include "heap/backend.h"
-#include "purge/growth.h"
 #include "purge/policy.h"
 #include "purge/purge_internal.h"
-#include "purge/rounds.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/rss.h"

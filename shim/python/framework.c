@@ -1,5 +1,3 @@
-#include "python/framework.h"
-
 #include <string.h>
 
 #include "core/thread.h"

@@ -63,7 +63,7 @@ void mt_tracing_fork_child(void);
 /* ---- the table ---- */
 
 /* Sums of bytes and blocks by Python stack, while a look at the allocating lines runs
- * (python/lines.h). Owns one mapping of a fixed size, of which the kernel backs what is used; what
+ * (python/lines.c). Owns one mapping of a fixed size, of which the kernel backs what is used; what
  * does not fit is counted as left out. One thread at a time: the worker maps, unmaps and reads it
  * while no pending call runs, the pending call fills it. Takes no lock. Never calls malloc. */
 

@@ -157,28 +157,13 @@ struct tables {
 
 /* ---- text: libc's functions may not be relocated yet ---- */
 
-static bool is_match(const char *glob, const char *text)
+static bool begins_with(const char *text, const char *prefix)
 {
-	const char *retry_glob = NULL;
-	const char *retry_text = NULL;
-
-	while (*text) {
-		if (*glob == '*') {
-			retry_glob = ++glob;
-			retry_text = text;
-		} else if (*glob == *text) {
-			glob++;
-			text++;
-		} else if (retry_glob) {
-			glob = retry_glob;
-			text = ++retry_text;
-		} else {
-			return false;
-		}
+	while (*prefix && *text == *prefix) {
+		text++;
+		prefix++;
 	}
-	while (*glob == '*')
-		glob++;
-	return !*glob;
+	return !*prefix;
 }
 
 static const char *last_part(const char *path)
@@ -299,16 +284,16 @@ static void *find_in(const struct mt_elf_object *object, const struct tables *ta
 }
 
 static bool is_named(const struct mt_elf_object *object, const struct tables *tables,
-		     const char *glob)
+		     const char *name)
 {
-	return (tables->soname && is_match(glob, tables->soname)) ||
-	       is_match(glob, last_part(object->path));
+	return (tables->soname && mt_loader_is_same(name, tables->soname)) ||
+	       mt_loader_is_same(name, last_part(object->path));
 }
 
 /* ---- searches ---- */
 
 struct path_query {
-	const char *glob;
+	const char *name;
 	char *path;
 	size_t path_bytes;
 };
@@ -319,7 +304,7 @@ static bool match_path(const struct mt_elf_object *object, void *context)
 	struct tables tables;
 	size_t i = 0;
 
-	if (!read_tables(object, &tables) || !is_named(object, &tables, path_query->glob))
+	if (!read_tables(object, &tables) || !is_named(object, &tables, path_query->name))
 		return false;
 	for (; object->path[i]; i++) {
 		if (i + 1 >= path_query->path_bytes)
@@ -330,17 +315,17 @@ static bool match_path(const struct mt_elf_object *object, void *context)
 	return true;
 }
 
-bool mt_loader_path(const char *soname_glob, char *out, size_t out_bytes)
+bool mt_loader_path(const char *soname, char *out, size_t out_bytes)
 {
-	struct path_query path_query = {.glob = soname_glob, .path = out, .path_bytes = out_bytes};
+	struct path_query path_query = {.name = soname, .path = out, .path_bytes = out_bytes};
 
 	return out_bytes && walk_all(match_path, &path_query);
 }
 
 static bool is_libc_name(const char *name)
 {
-	return is_match("libc.so.6", name) || is_match("libdl.so.2", name) ||
-	       is_match("ld-musl-*", name) || is_match("libc.musl-*", name);
+	return mt_loader_is_same(name, "libc.so.6") || mt_loader_is_same(name, "libdl.so.2") ||
+	       begins_with(name, "ld-musl-") || begins_with(name, "libc.musl-");
 }
 
 static bool is_libc(const struct mt_elf_object *object, const struct tables *tables)
@@ -567,6 +552,8 @@ MT_COLD void mt_loader_discover(void)
 	mt_store_relaxed(&mt_elf_real_dlsym, discovery.dlsym);
 }
 
+typedef void *(*dlvsym_fn)(void *handle, const char *name, const char *version);
+
 static void *known(_Atomic(void *) *word)
 {
 	void *real = mt_load_relaxed(word);
@@ -585,28 +572,18 @@ mt_dlsym_fn mt_loader_dlsym(void)
 	return real;
 }
 
-mt_dlvsym_fn mt_loader_dlvsym(void)
+static dlvsym_fn loader_dlvsym(void)
 {
-	mt_dlvsym_fn real;
+	dlvsym_fn real;
 
 	*(void **)(void *)&real = known(&mt_elf_real_dlvsym);
 	return real;
 }
 
-/* Makes later calls of mt_loader_dlsym and mt_loader_dlvsym return these functions. NULL keeps the
- * present one. Only mt_loader_use_next_dlsym calls this, from the constructor. */
-static MT_COLD void forward_to(void *by_name, void *by_version)
-{
-	if (by_version)
-		mt_store_relaxed(&mt_elf_real_dlvsym, by_version);
-	if (by_name)
-		mt_store_relaxed(&mt_elf_real_dlsym, by_name);
-}
-
 void *mt_loader_look_up(void *handle, const char *name, const char *version)
 {
 	mt_dlsym_fn by_name = mt_loader_dlsym();
-	mt_dlvsym_fn by_version = mt_loader_dlvsym();
+	dlvsym_fn by_version = loader_dlvsym();
 
 	if (version)
 		return by_version ? by_version(handle, name, version) : NULL;
@@ -708,5 +685,7 @@ MT_COLD void mt_loader_use_next_dlsym(void)
 		return;
 	by_version = mt_loader_symbol(RTLD_NEXT, "dlvsym");
 	mt_store_release(&libcs, mt_loader_dlsym());
-	forward_to(by_name, is_libcs(by_version) ? NULL : by_version);
+	if (!is_libcs(by_version))
+		mt_store_relaxed(&mt_elf_real_dlvsym, by_version);
+	mt_store_relaxed(&mt_elf_real_dlsym, by_name);
 }

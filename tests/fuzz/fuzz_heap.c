@@ -16,7 +16,6 @@
 #include "heap/backend.h"
 #include "heap/glibc.h"
 #include "heap/jemalloc.h"
-#include "heap/jemalloc_api.h"
 #include "core/config.h"
 #include "core/core_internal.h"
 #include "sys/os.h"

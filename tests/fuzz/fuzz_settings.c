@@ -16,7 +16,7 @@
 #include "core/config.h"
 #include "sys/os.h"
 #include "fuzz.h"
-#include "purge/tick.h"
+#include "purge/purge.h"
 #include "core/control_file.h"
 #include "purge/policy.h"
 #include "purge/purge_internal.h"

@@ -11,7 +11,6 @@
 
 #include "heap/backend.h"
 #include "heap/jemalloc.h"
-#include "heap/jemalloc_api.h"
 #include "sys/os.h"
 #include "core/core_internal.h"
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
-#include "purge/rounds.h"
+#include "purge/purge.h"
 #include "sys/os.h"
 #include "core/core_internal.h"
 

@@ -2,7 +2,7 @@
  * and nothing is missed for it. */
 #include "policy_sim.h"
 
-#include "purge/tick.h"
+#include "purge/purge.h"
 #include "purge/purge_internal.h"
 #include "core/core_internal.h"
 

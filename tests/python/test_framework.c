@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sys/os.h"
-#include "python/framework.h"
+#include "python/python.h"
 #include "python/python_internal.h"
 #include "core/core_internal.h"
 
