@@ -1,5 +1,5 @@
 /* ctl/profile/lines.h -- the Python lines that allocate what grows, from a look with tracemalloc in
- * the process: by the shim (shim/python/lines.h), and in a process without it by Python itself
+ * the process: by the shim (shim/python/lines.c), and in a process without it by Python itself
  * (ctl/process/remote_python.h). A line is that of the program itself: the innermost frame that
  * lies in no library; if there is none, the innermost frame. For one thread. */
 #ifndef MT_CTL_PROFILE_LINES_H

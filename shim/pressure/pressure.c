@@ -1,7 +1,5 @@
 /* pressure/pressure.c -- the component: samples the limits of the container, the machine and the
  * devices, and cleans up when usage comes close. Worker thread only. */
-#include "pressure/pressure.h"
-
 #include <string.h>
 
 #include "core/cgroup.h"
@@ -15,6 +13,7 @@
 #include "heap/account.h"
 #include "pressure/black_box.h"
 #include "pressure/policy.h"
+#include "pressure/pressure_internal.h"
 #include "pressure/reclaim.h"
 #include "sys/format.h"
 #include "sys/os.h"

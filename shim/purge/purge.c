@@ -6,8 +6,7 @@
 #include "core/config.h"
 #include "core/control_file.h"
 #include "core/log.h"
-#include "purge/tick.h"
-#include "purge/rounds.h"
+#include "purge/purge.h"
 #include "sys/atomic.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
@@ -25,7 +24,7 @@ static void grown(void)
 	atomic_store(&has_grown, true);
 	if (atomic_load(&growth_wakes_worker))
 		mt_control_notify(MT_CONTROL_GROWTH);
-	mt_tick_growth_note();
+	mt_purge_growth_note();
 }
 
 static void run_tick(bool has_grown_much)
@@ -71,7 +70,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 		mt_control_clear_bits(MT_CONTROL_SIGNAL);
 		mt_round_end_handle_signal();
 	}
-	mt_tick_growth_tick();
+	mt_purge_growth_tick();
 	mt_round_end_check_timer(now_ns);
 	log_missing_rounds(mt_sat_sub(now_ns, started_ns));
 	run_tick(bits & MT_CONTROL_GROWTH);
@@ -111,7 +110,7 @@ static void stop(void)
 static void fork_child(void)
 {
 	mt_rounds_fork_child();
-	mt_tick_growth_fork_child();
+	mt_purge_growth_fork_child();
 	missing_logged = false;
 	mt_store_relaxed(&growth_wakes_worker, false);
 	mt_store_relaxed(&has_grown, false);

@@ -124,6 +124,11 @@ ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes);
 /* The same for an open file, which is closed. A negative fd is an error that is returned. */
 ssize_t mt_os_read_and_close(int fd, char *out, size_t out_bytes);
 
+/* Passes each line of a file, without its newline, to visit until that returns true. text: a buffer
+ * of text_bytes; longer lines are left out. */
+void mt_os_each_line(const char *path, char *text, size_t text_bytes,
+		     bool (*visit)(char *line, void *context), void *context);
+
 /* ---- text of the kernel's small files; pure ---- */
 
 /* Returns the decimal number at text, after spaces and tabs; 0 if there is none. */
