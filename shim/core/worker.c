@@ -20,9 +20,11 @@
 #include "sys/main_thread.h"
 #include "sys/os.h"
 #include "sys/rss.h"
+#include "sys/saturating.h"
 
-#define STACK_BYTES (256 * 1024)
-#define PAUSE_NS    (2 * MT_NS_PER_S) /* a purge of many GB may take that long */
+#define STACK_BYTES   (256 * 1024)
+#define PAUSE_NS      (2 * MT_NS_PER_S) /* a purge of many GB may take that long */
+#define PAUSE_STEP_NS 20000 /* of the first look for its end; an idle worker needs about 100 us */
 /* time for a thread to start on a busy machine */
 #define START_NS   (100 * MT_NS_PER_MS)
 #define STEP_NS    (20 * MT_NS_PER_MS)
@@ -268,11 +270,14 @@ bool mt_worker_has_same_credentials(void)
 bool mt_worker_pause(void)
 {
 	uint64_t until = mt_os_now_ns() + PAUSE_NS;
+	uint64_t step_ns = PAUSE_STEP_NS;
 
 	mt_assert(!mt_thread_is_ours()); /* it would wait for itself */
 	ask_to_stop();
-	while (is_alive() && mt_os_now_ns() < until)
-		mt_os_sleep_ns(MT_NS_PER_MS);
+	while (is_alive() && mt_os_now_ns() < until) {
+		mt_os_sleep_ns(step_ns);
+		step_ns = mt_min_u64(2 * step_ns, MT_NS_PER_MS);
+	}
 	if (!is_alive())
 		return true;
 	mt_worker_resume();

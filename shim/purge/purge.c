@@ -16,7 +16,7 @@
 static _Atomic bool growth_wakes_worker;
 static _Atomic bool has_grown;
 static uint64_t next_tick_ns; /* worker thread */
-static uint64_t started_ns;   /* worker thread */
+static uint64_t started_ns;   /* worker thread; 0 before the first worker of the process */
 static bool missing_logged;   /* worker thread; when the program ends, its last thread */
 
 static void grown(void)
@@ -82,9 +82,13 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 
 static void start(void)
 {
-	next_tick_ns = 0;
-	started_ns = mt_os_now_ns();
-	mt_tick_start();
+	bool is_first = !started_ns;
+
+	if (is_first) {
+		next_tick_ns = 0;
+		started_ns = mt_os_now_ns();
+	}
+	mt_tick_start(is_first);
 }
 
 static bool request(const struct mt_request *wanted, enum mt_err *out)
@@ -111,6 +115,7 @@ static void fork_child(void)
 {
 	mt_rounds_fork_child();
 	mt_purge_growth_fork_child();
+	started_ns = 0;
 	missing_logged = false;
 	mt_store_relaxed(&growth_wakes_worker, false);
 	mt_store_relaxed(&has_grown, false);

@@ -14,8 +14,9 @@
 /* One tick of the purge policy: reads the process, decides, purges, publishes. Owns the policy's
  * state. Only the worker thread may call. Takes the publish lock. */
 
-/* Starts the module with the worker thread, and makes the files. */
-void mt_tick_start(void);
+/* Starts the module with the worker thread, and makes the files. is_first: the process has had no
+ * worker. One that starts again, after a pause, goes on with the figures of the one before. */
+void mt_tick_start(bool is_first);
 
 /* Runs a tick. grown: the heap has just grown. Returns the ns until the next tick. */
 uint64_t mt_tick_run(bool grown);

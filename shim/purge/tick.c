@@ -283,7 +283,7 @@ static bool is_counted;                 /* the shim counts these totals */
 static bool is_full_sum;
 static struct mt_snapshot last_full_sum; /* the process at the last complete sum */
 
-void mt_tick_start(void)
+void mt_tick_start(bool is_first)
 {
 	const struct mt_backend_identity *backend = mt_backend_identity();
 	const struct mt_publish_identity identity = {
@@ -294,12 +294,14 @@ void mt_tick_start(void)
 	};
 
 	mt_assert(mt_thread_is_ours());
-	started_ns = mt_os_now_ns();
-	status_read_ns = 0;
-	written_ns = 0;
-	sample_start();
-	refill = (struct mt_refill){0};
-	mt_policy_start(&policy, mt_os_page_bytes(), started_ns);
+	if (is_first) {
+		started_ns = mt_os_now_ns();
+		status_read_ns = 0;
+		written_ns = 0;
+		sample_start();
+		refill = (struct mt_refill){0};
+		mt_policy_start(&policy, mt_os_page_bytes(), started_ns);
+	}
 	mt_publish_start(mt_config(), &identity);
 	mt_tick_refresh();
 	mt_publish_write();
