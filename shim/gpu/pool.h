@@ -229,7 +229,7 @@ void mt_pool_pause_release(bool held);
 struct mt_gpu_rescue { /* zeroed: no other process was asked yet */
 	bool is_over;
 	uint32_t thread; /* the caller, if the turn to ask is its own; else 0 */
-	uint64_t began_ns, step_ns;
+	uint64_t began_ns;
 	uint64_t freed_bytes; /* as the replies said so far */
 	uint64_t bytes, pid;  /* for this process, and the process that gave most of it */
 };
@@ -252,9 +252,9 @@ void mt_pool_shortage_end(struct mt_pool_shortage *shortage);
  *
  * One thread of a process asks at a time, for up to MT_RESCUE_NS; the others wait for it as long.
  * A process that was asked caches nothing on the device for a second. If nobody has given anything,
- * the process asks again after ten times what it has waited, and not before 0.1 s if others were
- * asked. While it waits, that thread calls the driver only to try again, takes no lock and
- * allocates nothing. The worker replies, so that two processes may ask each other.
+ * the process asks again after ten times what it has waited, and not before 0.1 s. While it waits,
+ * that thread calls the driver only to try again, takes no lock and allocates nothing. The worker
+ * replies, so that two processes may ask each other.
  *
  * Given are the pool's idle blocks and the driver's own pools at once, and the device caches of
  * Python's frameworks when its main thread comes to it. A process under a tool that watches the

@@ -232,6 +232,7 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 		if (rule->is_background)
 			wait_for_readers(device);
 		atomic_fetch_add_explicit(&device->releasing_count, 1, memory_order_seq_cst);
+		atomic_fetch_add_explicit(&device->releases, 1, memory_order_seq_cst);
 		do {
 			released_bytes += release_one(context, rule, &is_last);
 			is_over = is_last || is_done(rule) || !may_free(context, rule);
