@@ -77,16 +77,14 @@ MT_COLD struct CUctx_st *mt_context_primary(int device)
 	const struct mt_driver *driver = mt_pool_driver();
 	struct CUctx_st *primary = NULL;
 	unsigned int flags;
-	int (*release)(int) = driver->cuDevicePrimaryCtxRelease_v2;
 	int active = 0;
 
-	if (!release)
-		release = driver->cuDevicePrimaryCtxRelease;
-	if (!driver->cuDevicePrimaryCtxGetState || !driver->cuDevicePrimaryCtxRetain || !release ||
+	if (!driver->cuDevicePrimaryCtxGetState || !driver->cuDevicePrimaryCtxRetain ||
+	    !driver->cuDevicePrimaryCtxRelease_v2 || /* CUDA 11.0 */
 	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS ||
 	    !active || driver->cuDevicePrimaryCtxRetain(&primary, device) != MT_CU_SUCCESS)
 		return NULL;
-	(void)release(device);
+	(void)driver->cuDevicePrimaryCtxRelease_v2(device);
 	return primary;
 }
 

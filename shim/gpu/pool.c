@@ -572,15 +572,7 @@ enum mt_pool_mode mt_pool_mode_of(int number)
 
 bool mt_pool_is_used(void)
 {
-	for (int number = 0; number < MT_POOL_DEVICES; number++)
-		if (mt_counter(&mt_pool.devices[number].past.allocs))
-			return true;
-	MT_EACH_CONTEXT(context)
-	{
-		if (mt_counter(&context->counters.allocs))
-			return true;
-	}
-	return false;
+	return mt_load_acquire(&mt_pool.contexts_count) > 0;
 }
 
 void mt_pool_note_ooms(int device, uint64_t count)

@@ -100,7 +100,7 @@ void mt_pool_usage(int number, struct mt_pool_usage *out);
 void mt_pool_reset_peak(void);
 /* Returns the most that any context of the device does; UNDECIDED: none has allocated. */
 enum mt_pool_mode mt_pool_mode_of(int number);
-bool mt_pool_is_used(void); /* any context has allocated */
+bool mt_pool_is_used(void); /* any context was known */
 
 /* Idle and pending bytes on a device. */
 uint64_t mt_pool_cached_bytes(int number);
