@@ -136,9 +136,9 @@ struct mt_release {
 	 * program; else idle ones */
 	bool is_pending;
 	uint32_t blocks;         /* stop after so many blocks */
-	uint64_t bytes;          /* or so many bytes, or as many in the driver's pages */
+	uint64_t bytes;          /* or as many bytes as the driver charges for (mt_block_charge) */
 	uint64_t freed_until_ns; /* only blocks freed by then */
-	bool is_in_pages, is_decay;
+	bool is_decay;
 	/* also during a capture: the driver has just let the program allocate. The blocks are free
 	 * at the return */
 	bool in_capture;

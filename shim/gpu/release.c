@@ -203,7 +203,6 @@ static bool is_done(const struct mt_release *rule)
 static uint64_t release_one(struct mt_context *context, struct mt_release *rule, bool *out_is_last)
 {
 	struct mt_block *block;
-	uint64_t bytes;
 
 	mt_assert(rule->blocks > 0 && rule->bytes > 0);
 	mt_lock_lock(&context->lock);
@@ -212,9 +211,8 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 	*out_is_last = !block;
 	if (!block)
 		return 0;
-	bytes = rule->is_in_pages ? mt_block_charge(block) : block->bytes;
 	rule->blocks--;
-	rule->bytes = mt_sat_sub(rule->bytes, bytes);
+	rule->bytes = mt_sat_sub(rule->bytes, mt_block_charge(block));
 	return free_block(context, block, rule);
 }
 
@@ -270,8 +268,8 @@ static uint64_t release_device(int device, struct mt_release *rule)
 	return released_bytes;
 }
 
-/* The bytes cached on a device above MT_CUDA_MAX_MB and MT_CUDA_MAX_PCT. Without them, the default,
- * this reads a few values. */
+/* What is cached on a device above MT_CUDA_MAX_MB and MT_CUDA_MAX_PCT, in the driver's pages.
+ * Without them, the default, this reads a few values. */
 static uint64_t over_users_cap(int device)
 {
 	uint64_t cap = mt_counter(&mt_pool.max_idle_bytes), pct = mt_counter(&mt_pool.max_idle_pct);
@@ -281,7 +279,7 @@ static uint64_t over_users_cap(int device)
 		cap = total / 100 * pct;
 	else if (!cap)
 		return 0;
-	return mt_sat_sub(mt_pool_cached_bytes(device), cap);
+	return mt_sat_sub(mt_pool_withheld_bytes(device), cap);
 }
 
 void mt_release_overdue(struct mt_context *context)
@@ -317,7 +315,6 @@ void mt_release_idle_over_cap(struct mt_context *context, uint64_t bytes)
 	struct mt_release rule = mt_release_all();
 
 	rule.in_capture = true;
-	rule.is_in_pages = true;
 	rule.bytes = mt_release_over_cap(context, bytes);
 	(void)release_device(mt_context_ordinal(context), &rule);
 }
