@@ -101,14 +101,13 @@ shim_asm := $(filter-out shim/gpu/%,$(shim_asm))
 shim_flags += -DMT_NO_CUDA
 map_half := /^MTSHIM/,$$d
 else
-shim_src := $(filter-out shim/heap/no_driver.c,$(shim_src))
 map_half := /^MTSHIM/,$$p
 map_quiet := -n
 endif
 # Files that define names of libc. A test that is linked with them would have its own malloc wrapped.
 shim_interposing := shim/purge/api.c shim/core/init.c shim/gpu/lookup.c \
-	shim/heap/heap.c shim/heap/no_driver.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/passthrough.c shim/heap/dlsym.c shim/heap/entries.c \
-	shim/heap/asleep.c shim/heap/malloc_control.c shim/heap/address_space.c shim/python/environment.c \
+	shim/heap/heap.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/passthrough.c shim/heap/dlsym.c shim/heap/entries.c \
+	shim/heap/asleep.c shim/heap/malloc_control.c shim/heap/address_space.c shim/heap/entries_pages.c shim/python/environment.c \
 	shim/compat/compat.c shim/compat/fork.c \
 	$(wildcard shim/signal/*.c)
 shim_parts := sys core heap compat pressure purge signal python gpu
@@ -157,8 +156,8 @@ $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map shim/mtshim.l
 ctl_src := $(sort $(wildcard ctl/*.c ctl/*/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
 # The shim's own parser of a setting's value, its reading of cgroups and of NVML, and what these need.
-ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config.o core/cgroup.o core/log.o gpu/nvml.o sys/format.o sys/loader.o \
-	sys/lock.o sys/main_thread.o sys/os.o sys/raw_syscall.o)
+ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config.o core/config_value.o core/cgroup.o core/cgroup_path.o core/log.o \
+	gpu/nvml.o sys/format.o sys/loader.o sys/loader_gate.o sys/lock.o sys/main_thread.o sys/os.o sys/raw_syscall.o)
 # Of libdw only the headers: mtctl loads it when it needs it.
 ctl_packages := jansson libdw zlib
 ctl_flags := $(common) $(optimise) -I. -fPIE $(guarded) $(fortified)

@@ -24,6 +24,8 @@
 #define CHANGED_USER_MAX_NS 1000000000u
 /* reads, over 0.1 s and more, in which an invalid file may be a write in progress */
 #define INVALID_MAX 10u
+/* cleanups are 1 s apart, and a collection may take 2 s */
+#define CLEANUP_MAX_NS 3500000000u
 
 static unsigned next_poll_ms(unsigned poll_ms)
 {
@@ -92,9 +94,9 @@ static enum mt_err notify(int fd, struct mt_error_reason *why)
 	return MT_ERR_OK;
 }
 
-static enum mt_err try_request(struct mt_control_call *call, struct mt_request *request,
-			       struct mt_error_reason *why)
+static enum mt_err try_request(struct mt_control_call *call, struct mt_error_reason *why)
 {
+	struct mt_request *request = &call->request;
 	struct mt_stats_head head;
 	struct mt_control_file control;
 	enum mt_err error = lock(call, why);
@@ -111,17 +113,9 @@ static enum mt_err try_request(struct mt_control_call *call, struct mt_request *
 	if (request->seq == UINT64_MAX)
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: request numbers are used up");
-	call->seq = ++request->seq;
+	request->seq++;
 	error = write_request(call->fd, request, why);
 	return error ? error : notify(call->fd, why);
-}
-
-/* mt_control_file_send in steps, for many requests: fills in a call with this timeout. */
-static void begin_call(const struct mt_process *process, uint64_t timeout_ms,
-		       struct mt_control_call *out)
-{
-	*out = (struct mt_control_call){.process = *process, .fd = -1};
-	out->deadline_ns = mt_clock_now_ns() + timeout_ms * 1000000u;
 }
 
 /* The shim creates a file before it writes the head, and rewrites the head of the stats file. So an
@@ -157,38 +151,21 @@ static enum mt_err open_control(struct mt_control_call *call, struct mt_error_re
 	return MT_ERR_INVALID;
 }
 
-/* Tries once, without a pause. Returns false if another try in some milliseconds may succeed:
- * the lock is held, or a file is being written. Returns true when *error is final. After *error
- * MT_ERR_OK the call must be ended as after mt_control_file_send; else it holds nothing. */
-static bool try_send_once(struct mt_control_call *call, struct mt_request request,
-			  enum mt_err *error, struct mt_error_reason *why)
+/* Returns false if another try in some milliseconds may succeed: the lock is held, or a file is
+ * being written. Returns true when *error is final. After an error it holds nothing. */
+static bool send(struct mt_control_call *call, enum mt_err *error, struct mt_error_reason *why)
 {
 	*error = open_control(call, why);
 	if (!*error)
-		*error = try_request(call, &request, why);
+		*error = try_request(call, why);
 	if (!*error) {
 		check_owner(call);
 		return true;
 	}
-	mt_control_file_unlock(call);
+	mt_control_call_end(call);
 	if (*error == MT_ERR_TIMEOUT)
 		return mt_clock_now_ns() >= call->deadline_ns;
 	return !may_become_valid(call, *error);
-}
-
-enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_request request,
-				 uint64_t timeout_ms, struct mt_control_call *out,
-				 struct mt_error_reason *why)
-{
-	unsigned poll_ms = POLL_FIRST_MS;
-	enum mt_err error;
-
-	begin_call(process, timeout_ms, out);
-	while (!try_send_once(out, request, &error, why)) {
-		mt_clock_sleep_ms(poll_ms);
-		poll_ms = next_poll_ms(poll_ms);
-	}
-	return error;
 }
 
 /* Returns true with the reply, or with the reason why there will be none; false: neither yet. */
@@ -196,7 +173,7 @@ static bool poll(struct mt_control_call *call, struct mt_stats_head *head, enum 
 		 struct mt_error_reason *why)
 {
 	*error = mt_target_try_head(&call->process, head, why);
-	if (!*error && head->snapshot.request_seq >= call->seq)
+	if (!*error && head->snapshot.request_seq >= call->request.seq)
 		return true;
 	if (!mt_process_is_alive(&call->process)) {
 		*error = mt_error_because(why, MT_ERR_UNKNOWN, "the process has ended");
@@ -216,53 +193,86 @@ static bool poll(struct mt_control_call *call, struct mt_stats_head *head, enum 
 	return true;
 }
 
-bool mt_control_file_poll(struct mt_control_call *call, struct mt_stats_head *out,
-			  enum mt_err *error, struct mt_error_reason *why)
+/* Sends the request, or looks for its reply; *head is the last head that was read. */
+static void step_reply(struct mt_control_call *call, struct mt_stats_head *head)
 {
-	struct mt_stats_head head;
+	struct mt_trim_reply *reply = &call->reply;
+	uint64_t latest_ns = mt_clock_now_ns() + CLEANUP_MAX_NS;
 
-	if (!poll(call, &head, error, why))
-		return false;
-	mt_control_file_unlock(call);
-	if (!*error)
-		*out = head;
-	return true;
+	if (call->state == MT_CONTROL_SENDING && send(call, &reply->error, &reply->why))
+		call->state = reply->error ? MT_CONTROL_DECIDED : MT_CONTROL_SENT;
+	if (call->state != MT_CONTROL_SENT || !poll(call, head, &reply->error, &reply->why))
+		return;
+	mt_control_call_end(call);
+	if (!reply->error && head->snapshot.request_error) {
+		reply->request_error = head->snapshot.request_error;
+		mt_error_because(&reply->why, MT_ERR_INVALID, "%s",
+				 mt_error_text(reply->request_error));
+	}
+	if (call->changed_user || call->deadline_ns > latest_ns)
+		call->deadline_ns = latest_ns;
+	call->state = reply->error || reply->request_error || call->request.kind != MT_REQUEST_TRIM
+			      ? MT_CONTROL_DECIDED
+			      : MT_CONTROL_REPLIED;
 }
 
-void mt_control_file_unlock(struct mt_control_call *call)
+/* The cleanup may be published after the reply: a request that joins a cleanup in progress gets its
+ * reply at once. */
+static void step_cleanup(struct mt_control_call *call, struct mt_stats_file *file)
+{
+	const struct mt_stats_cleanup *cleanup = NULL;
+	struct mt_error_reason why;
+
+	/* Tries the head first, since mt_target_read waits for a file that is not valid. */
+	if (mt_target_try_head(&call->process, &file->head, &why) == MT_ERR_OK &&
+	    mt_target_read(&call->process, file, &why) == MT_ERR_OK)
+		cleanup = mt_stats_file_cleanup_of_request(file, call->request.seq);
+	if (cleanup) {
+		call->reply.cleanup = *cleanup;
+		call->reply.has_cleanup = true;
+	}
+	if (cleanup || mt_clock_now_ns() >= call->deadline_ns ||
+	    !mt_process_is_alive(&call->process))
+		call->state = MT_CONTROL_DECIDED;
+}
+
+void mt_control_call_begin(const struct mt_process *process, const struct mt_request *request,
+			   uint64_t timeout_ms, struct mt_control_call *out)
+{
+	*out = (struct mt_control_call){.process = *process, .request = *request, .fd = -1};
+	out->deadline_ns = mt_clock_now_ns() + timeout_ms * 1000000u;
+}
+
+bool mt_control_call_step(struct mt_control_call *call, struct mt_stats_file *file)
+{
+	step_reply(call, &file->head);
+	if (call->state == MT_CONTROL_REPLIED)
+		step_cleanup(call, file);
+	return call->state == MT_CONTROL_DECIDED;
+}
+
+void mt_control_call_end(struct mt_control_call *call)
 {
 	if (call->fd >= 0)
 		close(call->fd);
 	call->fd = -1;
 }
 
-enum mt_err mt_control_file_wait(struct mt_control_call *call, struct mt_stats_head *out,
-				 struct mt_error_reason *why)
-{
-	unsigned poll_ms = POLL_FIRST_MS;
-	enum mt_err error;
-
-	while (!mt_control_file_poll(call, out, &error, why)) {
-		mt_clock_sleep_ms(poll_ms);
-		poll_ms = next_poll_ms(poll_ms);
-	}
-	return error;
-}
-
 enum mt_err mt_control_file_exchange(const struct mt_process *process, struct mt_request request,
 				     uint64_t timeout_ms, struct mt_stats_head *out,
 				     struct mt_error_reason *why)
 {
+	unsigned poll_ms = POLL_FIRST_MS;
 	struct mt_control_call call;
-	enum mt_err error = mt_control_file_send(process, request, timeout_ms, &call, why);
 
-	out->snapshot.request_error = 0;
-	if (!error)
-		error = mt_control_file_wait(&call, out, why);
-	if (!error && out->snapshot.request_error)
-		error = mt_error_because(why, MT_ERR_INVALID, "%s",
-					 mt_error_text(out->snapshot.request_error));
-	return error;
+	mt_control_call_begin(process, &request, timeout_ms, &call);
+	for (step_reply(&call, out); call.state < MT_CONTROL_REPLIED; step_reply(&call, out)) {
+		mt_clock_sleep_ms(poll_ms);
+		poll_ms = next_poll_ms(poll_ms);
+	}
+	*why = call.reply.why;
+	out->snapshot.request_error = call.reply.request_error;
+	return call.reply.request_error ? MT_ERR_INVALID : call.reply.error;
 }
 
 enum mt_err mt_control_file_request(const struct mt_process *process, struct mt_request request,
@@ -360,27 +370,12 @@ const char *mt_set_request_value(const struct mt_request *request, const struct 
 
 /* ---- requests for cleanups ---- */
 
-/* cleanups are 1 s apart, and a collection may take 2 s */
-#define CLEANUP_MAX_NS 3500000000u
-
-enum state { UNSENT, SENDING, SENT, REPLIED, DECIDED };
-
-struct one {
-	const struct mt_process *process;
-	enum state state;
-	struct mt_control_call call;
-	uint64_t cleanup_deadline_ns;
-	struct mt_trim_reply reply;
-};
-
 struct mt_trim_requests {
-	struct mt_request request;
-	uint64_t deadline_ns;
 	size_t count, locks_count, locks_max;
 	/* no request before this one holds a lock */
 	size_t oldest;
 	struct mt_stats_file *file; /* a buffer for the file of one process */
-	struct one list[];
+	struct mt_control_call list[];
 };
 
 static size_t raise_descriptors(void)
@@ -399,24 +394,21 @@ static size_t raise_descriptors(void)
 struct mt_trim_requests *mt_trim_requests_new(const struct mt_process *list, size_t count,
 					      uint32_t level, uint64_t timeout_ms)
 {
+	const struct mt_request request = {.kind = MT_REQUEST_TRIM, .level = level};
 	struct mt_trim_requests *requests = mt_error_check_memory(
 		calloc(1, sizeof(*requests) + count * sizeof(requests->list[0])));
 
-	requests->request = (struct mt_request){.kind = MT_REQUEST_TRIM, .level = level};
-	requests->deadline_ns = mt_clock_now_ns() + timeout_ms * 1000000u;
 	requests->count = count;
 	requests->locks_max = raise_descriptors();
 	requests->file = mt_error_check_memory(malloc(sizeof(*requests->file)));
-	for (size_t i = 0; i < count; i++) {
-		requests->list[i].process = &list[i];
-		requests->list[i].call.fd = -1;
-	}
+	for (size_t i = 0; i < count; i++)
+		mt_control_call_begin(&list[i], &request, timeout_ms, &requests->list[i]);
 	return requests;
 }
 
-static bool holds_lock(const struct one *one)
+static bool holds_lock(const struct mt_control_call *call)
 {
-	return one->call.fd >= 0;
+	return call->fd >= 0;
 }
 
 static void release_oldest_lock(struct mt_trim_requests *requests)
@@ -425,86 +417,35 @@ static void release_oldest_lock(struct mt_trim_requests *requests)
 		requests->oldest++;
 	if (requests->oldest == requests->count)
 		return;
-	mt_control_file_unlock(&requests->list[requests->oldest].call);
+	mt_control_call_end(&requests->list[requests->oldest]);
 	requests->locks_count--;
 }
 
-static void send(struct mt_trim_requests *requests, struct one *one)
+static void step(struct mt_trim_requests *requests, size_t place)
 {
-	struct mt_trim_reply *reply = &one->reply;
+	struct mt_control_call *call = &requests->list[place];
+	bool held = holds_lock(call);
 
-	if (one->state == UNSENT) {
-		begin_call(one->process, 0, &one->call);
-		one->call.deadline_ns = requests->deadline_ns;
-		one->state = SENDING;
-	}
-	if (requests->locks_count >= requests->locks_max)
+	if (call->state == MT_CONTROL_SENDING && requests->locks_count >= requests->locks_max)
 		release_oldest_lock(requests);
-	if (!try_send_once(&one->call, requests->request, &reply->error, &reply->why))
-		return;
-	one->state = reply->error ? DECIDED : SENT;
-	if (reply->error)
+	(void)mt_control_call_step(call, requests->file);
+	requests->locks_count -= held && !holds_lock(call);
+	if (held || !holds_lock(call))
 		return;
 	requests->locks_count++;
-	if ((size_t)(one - requests->list) < requests->oldest)
-		requests->oldest = (size_t)(one - requests->list);
-}
-
-static void poll_reply(struct mt_trim_requests *requests, struct one *one)
-{
-	struct mt_trim_reply *reply = &one->reply;
-	struct mt_stats_head head;
-	bool held = holds_lock(one);
-
-	if (!mt_control_file_poll(&one->call, &head, &reply->error, &reply->why))
-		return;
-	requests->locks_count -= held;
-	reply->request_error = reply->error ? 0 : head.snapshot.request_error;
-	one->cleanup_deadline_ns = mt_clock_now_ns() + CLEANUP_MAX_NS;
-	if (one->cleanup_deadline_ns > requests->deadline_ns)
-		one->cleanup_deadline_ns = requests->deadline_ns;
-	one->state = reply->error || reply->request_error ? DECIDED : REPLIED;
-}
-
-/* The cleanup may be published after the reply: a request that joins a cleanup in progress gets its
- * reply at once. */
-static void poll_cleanup(struct mt_trim_requests *requests, struct one *one)
-{
-	const struct mt_stats_cleanup *cleanup = NULL;
-	struct mt_error_reason why;
-
-	/* Tries the head first, since mt_target_read waits for a file that is not valid. */
-	if (mt_target_try_head(one->process, &requests->file->head, &why) == MT_ERR_OK &&
-	    mt_target_read(one->process, requests->file, &why) == MT_ERR_OK)
-		cleanup = mt_stats_file_cleanup_of_request(requests->file, one->call.seq);
-	if (cleanup) {
-		one->reply.cleanup = *cleanup;
-		one->reply.has_cleanup = true;
-	}
-	if (cleanup || mt_clock_now_ns() >= one->cleanup_deadline_ns ||
-	    !mt_process_is_alive(one->process))
-		one->state = DECIDED;
-}
-
-static void step(struct mt_trim_requests *requests, struct one *one)
-{
-	if (one->state == UNSENT || one->state == SENDING)
-		send(requests, one);
-	else if (one->state == SENT)
-		poll_reply(requests, one);
-	if (one->state == REPLIED)
-		poll_cleanup(requests, one);
+	if (place < requests->oldest)
+		requests->oldest = place;
 }
 
 const struct mt_trim_reply *mt_trim_requests_wait(struct mt_trim_requests *requests, size_t place)
 {
-	const struct one *wanted = &requests->list[place];
+	const struct mt_control_call *wanted = &requests->list[place];
 
-	for (unsigned poll_ms = POLL_FIRST_MS; wanted->state != DECIDED;
+	for (unsigned poll_ms = POLL_FIRST_MS; wanted->state != MT_CONTROL_DECIDED;
 	     poll_ms = next_poll_ms(poll_ms)) {
 		for (size_t i = 0; i < requests->count; i++)
-			step(requests, &requests->list[i]);
-		if (wanted->state != DECIDED)
+			step(requests, i);
+		if (wanted->state != MT_CONTROL_DECIDED)
 			mt_clock_sleep_ms(poll_ms);
 	}
 	return &wanted->reply;
@@ -513,17 +454,15 @@ const struct mt_trim_reply *mt_trim_requests_wait(struct mt_trim_requests *reque
 void mt_trim_requests_free(struct mt_trim_requests *requests)
 {
 	for (size_t i = 0; i < requests->count; i++)
-		mt_control_file_unlock(&requests->list[i].call);
+		mt_control_call_end(&requests->list[i]);
 	free(requests->file);
 	free(requests);
 }
 
 const char *mt_trim_reply_error(const struct mt_trim_reply *reply)
 {
-	if (reply->error)
+	if (reply->error || reply->request_error)
 		return reply->error == MT_ERR_NOT_AVAILABLE ? NULL : reply->why.text;
-	if (reply->request_error)
-		return mt_error_text(reply->request_error);
 	return reply->has_cleanup ? NULL
 				  : "it replied, but its history has no cleanup for the request";
 }
@@ -543,14 +482,6 @@ bool mt_trim_reply_freed(const struct mt_trim_reply *reply)
 }
 
 /* ---- trim json ---- */
-
-json_t *mt_trim_json_new(void)
-{
-	json_t *object = json_object();
-
-	mt_json_set(object, "processes", json_array());
-	return object;
-}
 
 json_t *mt_trim_json_reply(const struct mt_process *process, const struct mt_trim_reply *reply)
 {
@@ -572,9 +503,10 @@ json_t *mt_trim_json(const struct mt_process *process, uint32_t level, uint64_t 
 	struct mt_trim_requests *requests = mt_trim_requests_new(process, 1, level, timeout_ms);
 	const struct mt_trim_reply *reply = mt_trim_requests_wait(requests, 0);
 	const char *error_text = mt_trim_reply_error(reply);
-	json_t *object = mt_trim_json_new();
+	json_t *object = json_object(), *list = json_array();
 
-	mt_json_append(json_object_get(object, "processes"), mt_trim_json_reply(process, reply));
+	mt_json_append(list, mt_trim_json_reply(process, reply));
+	mt_json_set(object, "processes", list);
 	if (error_text)
 		mt_process_say(process, error_text);
 	*out_code = mt_trim_reply_exit(reply);

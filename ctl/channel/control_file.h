@@ -18,43 +18,57 @@
 
 #define MT_CONTROL_FRESH_MS 1000u
 
+/* The result of one request. If `error` is MT_ERR_OK and has_cleanup is false after a request for a
+ * cleanup, the process has replied, but no cleanup for the request appeared until 3.5 s after the
+ * reply or the deadline, whichever came first. */
+struct mt_trim_reply {
+	/* NOT_AVAILABLE: asleep. TIMEOUT: no reply in time, or another mtctl holds the lock. */
+	enum mt_err error;
+	struct mt_error_reason why; /* for an error, and for a request_error */
+	/* the process has refused, with this number of sys/attr.h; 0: it has not */
+	uint64_t request_error;
+	bool has_cleanup;
+	struct mt_stats_cleanup cleanup;
+};
+
+enum mt_control_state {
+	MT_CONTROL_SENDING,
+	MT_CONTROL_SENT,
+	MT_CONTROL_REPLIED, /* its cleanup is awaited */
+	MT_CONTROL_DECIDED, /* the reply is final */
+};
+
+/* A request on its way, for a caller that must not wait. */
 struct mt_control_call {
 	struct mt_process process;
-	uint64_t seq;
-	uint64_t deadline_ns;   /* CLOCK_MONOTONIC */
+	struct mt_request request; /* seq is filled in when it is sent */
+	enum mt_control_state state;
+	uint64_t deadline_ns;   /* CLOCK_MONOTONIC: of the reply, then of the cleanup */
 	unsigned invalid_count; /* reads in a row that found no valid file */
 	/* the process has changed its user since it made its files, and cannot write them */
 	bool changed_user;
-	int fd; /* holds the lock; -1: no request is pending */
+	int fd; /* holds the lock; -1: it is not held */
+	struct mt_trim_reply reply;
 };
 
-/* Takes the lock, writes the request and notifies the process. The sequence number of the request
- * is filled in here. Returns MT_ERR_NOT_AVAILABLE for a process that is asleep, and MT_ERR_TIMEOUT
- * if another mtctl holds the lock for timeout_ms (0: one try). For a process that has changed
- * its user the timeout is at most 1 s. After MT_ERR_OK the caller must call mt_control_file_wait,
- * mt_control_file_poll until it returns true, or mt_control_file_unlock. */
-enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_request request,
-				 uint64_t timeout_ms, struct mt_control_call *out,
-				 struct mt_error_reason *why);
+/* Prepares a request, and sends nothing yet. For a process that has changed its user the timeout is
+ * at most 1 s from the time when it is sent. The caller must call mt_control_call_end. */
+void mt_control_call_begin(const struct mt_process *process, const struct mt_request *request,
+			   uint64_t timeout_ms, struct mt_control_call *out);
 
-/* Waits until the process has handled the request, and releases the lock. *out is the head that the
- * process has written after the request; head.snapshot.request_error is the result of the request.
- * Returns MT_ERR_TIMEOUT, or MT_ERR_UNKNOWN if the process has ended. */
-enum mt_err mt_control_file_wait(struct mt_control_call *call, struct mt_stats_head *out,
-				 struct mt_error_reason *why);
+/* Takes the lock, writes the request and notifies the process, or looks for its reply and for the
+ * cleanup, each at most once and without a pause. *file is a buffer. Returns true when call->reply
+ * is final. */
+bool mt_control_call_step(struct mt_control_call *call, struct mt_stats_file *file);
 
-/* mt_control_file_wait for a caller that must not wait: reads the stats file once. Returns false
- * if there is no reply yet. */
-bool mt_control_file_poll(struct mt_control_call *call, struct mt_stats_head *out,
-			  enum mt_err *error, struct mt_error_reason *why);
+/* Releases the lock, if the call holds it. A process may still handle a request that was sent. */
+void mt_control_call_end(struct mt_control_call *call);
 
-/* Releases the lock without a reply, if the call holds it. The process may still handle the
- * request. */
-void mt_control_file_unlock(struct mt_control_call *call);
-
-/* Sends a request and waits for the reply. Returns MT_ERR_INVALID if the process has refused the
- * request; the number of the error is then in out->snapshot.request_error, which is 0 for every
- * other error. */
+/* Sends a request and waits for the reply; *out is the head that the process has written after the
+ * request. Returns MT_ERR_NOT_AVAILABLE for a process that is asleep, MT_ERR_TIMEOUT if it has not
+ * replied or another mtctl holds the lock, MT_ERR_UNKNOWN if it has ended, and MT_ERR_INVALID if it
+ * has refused the request; the number of the error is then in out->snapshot.request_error, which
+ * is 0 for every other error. */
 enum mt_err mt_control_file_exchange(const struct mt_process *process, struct mt_request request,
 				     uint64_t timeout_ms, struct mt_stats_head *out,
 				     struct mt_error_reason *why);
@@ -105,21 +119,7 @@ const char *mt_set_request_value(const struct mt_request *request,
 
 struct mt_trim_requests; /* opaque */
 
-/* The result of one request. If `error` is MT_ERR_OK and has_cleanup is false, the process has
- * replied, but no cleanup for the request appeared until 3.5 s after the reply or the deadline,
- * whichever came first. */
-struct mt_trim_reply {
-	/* NOT_AVAILABLE: asleep. TIMEOUT: no reply in time, or another mtctl holds the lock. */
-	enum mt_err error;
-	struct mt_error_reason why; /* for an error */
-	/* the process has refused, with this number of sys/attr.h; 0: it has not */
-	uint64_t request_error;
-	bool has_cleanup;
-	struct mt_stats_cleanup cleanup;
-};
-
-/* Prepares one request for each process; sends nothing yet. `list` must stay until
- * mt_trim_requests_free. level: enum mt_level. */
+/* Prepares one request for each process; sends nothing yet. level: enum mt_level. */
 struct mt_trim_requests *mt_trim_requests_new(const struct mt_process *list, size_t count,
 					      uint32_t level, uint64_t timeout_ms);
 
@@ -143,15 +143,13 @@ bool mt_trim_reply_freed(const struct mt_trim_reply *reply);
 
 /* ---- as JSON ; the caller owns each object ---- */
 
-/* Returns an object with an empty array "processes". */
-json_t *mt_trim_json_new(void);
-
 /* Returns one element of "processes": pid, comm, and "record" with the cleanup, "state" ("asleep"),
  * or "error". */
 json_t *mt_trim_json_reply(const struct mt_process *process, const struct mt_trim_reply *reply);
 
-/* Sends a request to one process, waits for the reply, and prints an error to stderr. level: enum
- * mt_level. Waits up to timeout_ms. *out_code: the exit code (mt_trim_reply_exit). */
+/* Sends a request to one process, waits for the reply, and prints an error to stderr. Returns an
+ * object with "processes". level: enum mt_level. Waits up to timeout_ms. *out_code: the exit code
+ * (mt_trim_reply_exit). */
 json_t *mt_trim_json(const struct mt_process *process, uint32_t level, uint64_t timeout_ms,
 		     int *out_code);
 

@@ -385,10 +385,8 @@ void mt_pool_snapshot_write_json(const struct mt_pool_snapshot *snapshot,
 	size_t count;
 	const struct mt_blocks_entry **list =
 		mt_pool_snapshot_pick(&snapshot->blocks, view, false, &count);
-	json_t *root = root_json(snapshot, view, count);
-	char *text = mt_error_check_memory(json_dumps(root, JSON_COMPACT));
+	char *text = mt_json_take_text(root_json(snapshot, view, count));
 
-	json_decref(root);
 	text[strlen(text) - 1] = '\0'; /* removes the brace: the blocks are one more member */
 	fprintf(to, "%s,\n\"blocks\":[", text);
 	for (size_t i = 0; i < count; i++) {

@@ -335,13 +335,18 @@ static json_t *entry_json(const struct mt_process_list *processes,
 	const struct mt_process *parent =
 		entry->parent == MT_ANCESTRY_NONE ? NULL : &processes->list[entry->parent].process;
 	bool awake = entry->state == MT_PROCESS_AWAKE;
+	char script[64], title[sizeof(process->command)];
 
+	mt_process_script(process->command, script, sizeof(script));
+	mt_process_title(process->command, title, sizeof(title));
 	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
 	mt_json_set_u64(object, "ppid", (uint64_t)process->parent);
 	mt_json_set_u64_if(object, "parent", parent != NULL, parent ? (uint64_t)parent->pid : 0);
 	mt_json_set_u64(object, "uid", process->uid);
 	mt_json_set_text(object, "comm", process->comm);
 	mt_json_set_text(object, "command", process->command);
+	mt_json_set_text(object, "name", *script ? script : process->comm);
+	mt_json_set_text(object, "title", title);
 	mt_json_set_text_or_null(object, "rank", entry->head.rank);
 	mt_json_set_text(object, "state", mt_process_state_word(entry->state));
 	mt_tree_sums_set_json(object, &entry->own,

@@ -133,8 +133,7 @@ static json_t *samples_json(const struct mt_stats_file *file)
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
-		const struct mt_stats_sample *sample =
-			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
+		const struct mt_stats_sample *sample = mt_stats_file_sample(file, i);
 		struct mt_memory_parts parts;
 		json_t *object;
 

@@ -21,27 +21,16 @@ struct wanted {
 	bool json, remove;
 };
 
-static const char *fate_word(enum mt_last_fate fate)
-{
-	static const char *const words[] = {
+static const char *const fate_words[] = {
 #define X(name, word, text) word,
-		MT_LAST_FATES(X)
+	MT_LAST_FATES(X)
 #undef X
-	};
-
-	return words[fate];
-}
-
-static const char *cause_word(uint32_t cause)
-{
-	static const char *const words[] = {
+};
+static const char *const cause_words[] = {
 #define X(name, text) text,
-		MT_LAST_CAUSES(X)
+	MT_LAST_CAUSES(X)
 #undef X
-	};
-
-	return words[cause];
-}
+};
 
 /* ---- text ---- */
 
@@ -191,9 +180,9 @@ static void set_head(const struct mt_last_look *look, json_t *object)
 	mt_json_set_u64(object, "pid", look->file.stats.head.pid);
 	mt_json_set_text(object, "comm", look->file.stats.head.comm);
 	mt_json_set_text(object, "command", head->command);
-	mt_json_set_text(object, "fate", fate_word(look->fate));
+	mt_json_set_text(object, "fate", fate_words[look->fate]);
 	mt_json_set_text_or_null(object, "evidence", look->evidence);
-	mt_json_set_text(object, "cause", cause_word(head->cause));
+	mt_json_set_text(object, "cause", cause_words[head->cause]);
 	mt_json_set_text_or_null(object, "limit_source", head->limit_path);
 #define X(name) mt_json_set_u64(object, #name, head->name);
 	HEAD_FIGURES(X)
@@ -256,7 +245,7 @@ static void print_list(const struct mt_last_look *looks, size_t count)
 		mt_table_addf(table, "%.40s", title);
 		mt_table_add_row(table, mt_text_bytes(head->rss_bytes).text,
 				 mt_text_bytes(head->used_bytes).text,
-				 mt_text_bytes(head->limit_bytes).text, fate_word(looks[i].fate),
+				 mt_text_bytes(head->limit_bytes).text, fate_words[looks[i].fate],
 				 NULL);
 	}
 	mt_table_print(table);

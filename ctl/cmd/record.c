@@ -218,6 +218,16 @@ static bool names_process(char **argv)
 	return strcmp(argv[optind - 1], "--") != 0 && mt_text_parse_u64(argv[optind], &pid);
 }
 
+static bool says_what_and_where(const char *path, bool has_operand, bool has_pid)
+{
+	if (path && has_operand != has_pid)
+		return true;
+	mt_error_say("record: %s", !path         ? "-o FILE is missing"
+				   : has_operand ? "--pid and a program or PID"
+						 : "no program and no PID given");
+	return false;
+}
+
 int mt_command_record(int argc, char **argv)
 {
 	struct wanted wanted = {0};
@@ -250,12 +260,8 @@ int mt_command_record(int argc, char **argv)
 	free(options);
 	if (!goes_on)
 		return code;
-	if (!lines.path || (optind < argc) == (wanted.pid != NULL)) {
-		mt_error_say("record: %s", !lines.path     ? "-o FILE is missing"
-					   : optind < argc ? "--pid and a program or PID"
-							   : "no program and no PID given");
+	if (!says_what_and_where(lines.path, optind < argc, wanted.pid))
 		return mt_command_misused("record");
-	}
 	wanted.options.shim = !no_shim;
 	wanted.options.interval_ns = interval_ms * 1000000u;
 	wanted.options.started = !wanted.pid && !(names_process(argv) && optind + 1 == argc);

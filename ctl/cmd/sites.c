@@ -164,6 +164,20 @@ static bool is_consistent(const struct wanted *wanted)
 	return !fault;
 }
 
+static int show(struct wanted *wanted, const char *word)
+{
+	struct mt_process process;
+	int code = wanted->python ? mt_target_find_any(word, false, &process)
+				  : mt_target_find(word, &process);
+
+	if (code != MT_EXIT_OK)
+		return code;
+	wanted->view.process = &process;
+	if (wanted->python)
+		return show_lines(wanted);
+	return wanted->view.over_ms ? show_growth(wanted) : show_live(wanted);
+}
+
 int mt_command_sites(int argc, char **argv)
 {
 	struct wanted wanted = {.view.top = TOP_DEFAULT};
@@ -192,19 +206,9 @@ int mt_command_sites(int argc, char **argv)
 		 .what = "a number of frames"},
 		{0}};
 	const struct mt_command_line line = {"sites", NULL, options, 1, 1};
-	struct mt_process process;
 	int code;
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
-	if (!is_consistent(&wanted))
-		return MT_EXIT_USAGE;
-	code = wanted.python ? mt_target_find_any(argv[optind], false, &process)
-			     : mt_target_find(argv[optind], &process);
-	if (code != MT_EXIT_OK)
-		return code;
-	wanted.view.process = &process;
-	if (wanted.python)
-		return show_lines(&wanted);
-	return wanted.view.over_ms ? show_growth(&wanted) : show_live(&wanted);
+	return is_consistent(&wanted) ? show(&wanted, argv[optind]) : MT_EXIT_USAGE;
 }

@@ -250,9 +250,7 @@ static int write_file(const struct mt_pool_snapshot *snapshot, const struct want
 		mt_pool_snapshot_write_json(snapshot, &wanted->view, file);
 		error = mt_outfile_finish(file, wanted->path, &why);
 	}
-	if (error)
-		mt_error_say("%s", why.text);
-	return error ? MT_EXIT_USAGE : MT_EXIT_OK;
+	return error ? (int)mt_error_fail(MT_EXIT_USAGE, &why) : MT_EXIT_OK;
 }
 
 static int show(const struct mt_pool_snapshot *snapshot, const struct wanted *wanted)

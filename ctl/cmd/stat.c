@@ -471,8 +471,7 @@ static void print_samples(const struct mt_stats_file *file)
 	if (gpu)
 		mt_table_add_columns(table, ">GPU RESERVED|>ALLOCATED");
 	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
-		const struct mt_stats_sample *sample =
-			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
+		const struct mt_stats_sample *sample = mt_stats_file_sample(file, i);
 
 		if (!sample->time_ns)
 			continue;

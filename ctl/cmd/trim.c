@@ -48,8 +48,8 @@ static void add_row(struct mt_table *table, const struct mt_process *process,
 		      process->command);
 }
 
-/* Prints what each process could return, from fresh figures; no process cleans up. json: the object
- * of mt_trim_json_new, which is filled in and not printed; NULL: a table. Returns the highest exit
+/* Prints what each process could return, from fresh figures; no process cleans up. json: the
+ * object that is printed at the end, which is filled in; NULL: a table. Returns the highest exit
  * code; a process that is asleep is no error. */
 static int trim_preview(const struct mt_process *list, size_t count, json_t *json)
 {
@@ -393,7 +393,10 @@ int mt_command_trim(int argc, char **argv)
 		     : light ? MT_LEVEL_LIGHT
 		     : purge ? MT_LEVEL_PURGE
 			     : MT_LEVEL_HEAVY;
-	trim.json = json ? mt_trim_json_new() : NULL;
+	if (json) {
+		trim.json = json_object();
+		mt_json_set(trim.json, "processes", json_array());
+	}
 	code = run(&trim, &argv[optind], (size_t)(argc - optind));
 	if (trim.json && json_array_size(json_object_get(trim.json, "processes")))
 		mt_json_print(trim.json, true);

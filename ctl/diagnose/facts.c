@@ -12,6 +12,7 @@
 #include "ctl/channel/control_file.h"
 #include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"
+#include "ctl/diagnose/facts_internal.h"
 #include "ctl/figures/stats_file.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/limit.h"
@@ -20,9 +21,7 @@
 #include "ctl/process/start_command.h"
 #include "ctl/profile/sites.h"
 
-#define TRIM_TIMEOUT_MS    30000u
 #define CLASSES_TIMEOUT_MS 3000u
-#define RECORD_TRIES       350 /* 10 ms apart */
 
 /* ---- maps ---- */
 
@@ -176,39 +175,35 @@ static bool gives_huge_pages_on_request(void)
 }
 
 /* MAP_SHARED with MAP_ANONYMOUS is a deleted /dev/zero in maps. */
-static void note_shared(struct mt_facts *facts, const char *line, const char *path)
+static void note_shared(struct mt_facts *facts, const struct mt_maps_line *line)
 {
-	uint64_t from, to, bytes;
-	char shared;
+	bool is_shared = line->permissions[3] == 's';
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*c%*c%*c%c", &from, &to, &shared) != 3 ||
-	    mt_smaps_kind_of(path, shared == 's') != MT_SMAPS_SHM)
+	if (mt_smaps_kind_of(line->name, is_shared) != MT_SMAPS_SHM)
 		return;
-	bytes = mt_sat_sub(to, from);
-	facts->shm_mapped_bytes += bytes;
+	facts->shm_mapped_bytes += line->end - line->start;
 	facts->shm_mapped_count++;
-	if (shared == 's' &&
-	    (strcmp(path, "/dev/zero (deleted)") == 0 || strncmp(path, "/SYSV", 5) == 0))
-		facts->shared_fixed_bytes += bytes;
+	if (is_shared && (strcmp(line->name, "/dev/zero (deleted)") == 0 ||
+			  strncmp(line->name, "/SYSV", 5) == 0))
+		facts->shared_fixed_bytes += line->end - line->start;
 }
 
 void mt_diagnose_read_maps(struct mt_facts *facts)
 {
-	char *maps = mt_process_maps(facts->process.pid), *saved = NULL, last[512] = "";
+	char *maps = mt_process_maps(facts->process.pid), *rest = maps, last[512] = "";
+	struct mt_maps_line line;
 
 	read_variables(facts);
 	facts->foreign_count = 0;
 	facts->shared_fixed_bytes = facts->shm_mapped_bytes = facts->shm_mapped_count = 0;
-	for (char *line = maps ? strtok_r(maps, "\n", &saved) : NULL; line;
-	     line = strtok_r(NULL, "\n", &saved)) {
-		char *path = strchr(line, '/');
-
-		if (path)
-			note_shared(facts, line, path);
-		if (!path || !strstr(line, " r-xp ") || strcmp(path, last) == 0)
+	while (mt_maps_next(&rest, &line)) {
+		if (*line.name != '/')
 			continue;
-		snprintf(last, sizeof(last), "%.511s", path);
-		note_file(facts, path);
+		note_shared(facts, &line);
+		if (strcmp(line.permissions, "r-xp") != 0 || strcmp(line.name, last) == 0)
+			continue;
+		snprintf(last, sizeof(last), "%.511s", line.name);
+		note_file(facts, line.name);
 	}
 	free(maps);
 	facts->is_python |= *facts->last.head.python != '\0';
@@ -271,38 +266,21 @@ static void read_classes(const struct mt_process *process, struct mt_diagnose_cl
 	free(file);
 }
 
-/* The reply to a request that was merged into a running cleanup comes before the record of that
- * cleanup. */
 static void trim_now(const struct mt_process *process, enum mt_level level,
 		     struct mt_diagnose_trim *out)
 {
-	const struct mt_request request = {.kind = MT_REQUEST_TRIM, .level = level};
-	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
-	const struct mt_stats_cleanup *record = NULL;
-	struct mt_control_call call;
-	struct mt_stats_head head;
-	struct mt_error_reason why = {""};
-	enum mt_err error = mt_control_file_send(process, request, TRIM_TIMEOUT_MS, &call, &why);
+	struct mt_trim_requests *requests =
+		mt_trim_requests_new(process, 1, level, MT_TRIM_TIMEOUT_MS);
+	const struct mt_trim_reply *reply = mt_trim_requests_wait(requests, 0);
 
-	*out = (struct mt_diagnose_trim){.requested = true, .level = level};
-	if (!error)
-		error = mt_control_file_wait(&call, &head, &why);
-	if (!error && head.snapshot.request_error)
-		error = mt_error_because(&why, MT_ERR_INVALID, "%s",
-					 mt_error_text(head.snapshot.request_error));
-	for (int try = 0; !error && !record && try < RECORD_TRIES; try++) {
-		if (try)
-			mt_clock_sleep_ms(10);
-		error = mt_target_read(process, file, &why);
-		record = error ? NULL : mt_stats_file_cleanup_of_request(file, call.seq);
-	}
-	out->done = record != NULL;
-	if (record)
-		out->record = *record;
+	*out = (struct mt_diagnose_trim){
+		.requested = true, .level = level, .done = reply->has_cleanup};
+	if (reply->has_cleanup)
+		out->record = reply->cleanup;
 	else
 		snprintf(out->why_not, sizeof(out->why_not), "%.150s",
-			 error ? why.text : "it left no record");
-	free(file);
+			 reply->error ? reply->why.text : mt_trim_reply_error(reply));
+	mt_trim_requests_free(requests);
 }
 
 /* ---- sites ---- */
@@ -584,8 +562,7 @@ void mt_diagnose_read_history(struct mt_facts *facts)
 	uint64_t now = file->head.time_ns;
 
 	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
-		const struct mt_stats_sample *sample =
-			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
+		const struct mt_stats_sample *sample = mt_stats_file_sample(file, i);
 
 		if (!sample->time_ns || sample->time_ns > now || now - sample->time_ns > HISTORY_NS)
 			continue;

@@ -60,6 +60,27 @@ bool mt_diagnose_has_low_devices(const struct mt_stats_snapshot *now)
 	       (double)now->gpu_free_bytes < (double)now->gpu_total_bytes * LOW_SHARE;
 }
 
+/* idle: bytes of the pool that nothing has used throughout. */
+static void advise_cache(const struct mt_facts *facts, uint64_t idle, struct mt_finding *finding)
+{
+	if (facts->trim.record.frameworks)
+		mt_finding_advise(
+			finding,
+			"Let PyTorch's own cache go back by itself: MT_FRAMEWORK_DECAY_MS=5000.");
+	/* idle blocks serve the next allocation: too many are those that a full device lacks */
+	if (idle >= CACHE_BYTES && mt_diagnose_has_low_devices(mt_facts_now(facts))) {
+		mt_finding_name(finding, "cuda-decay");
+		mt_finding_set(finding, facts, "cuda_decay_ms=5000");
+	}
+	if (idle >= CACHE_BYTES)
+		mt_finding_advise(finding,
+				  "Let the pool decay: mtctl set PID cuda_decay_ms=5000, or cap it "
+				  "by cuda_max_mb.");
+	mt_finding_advise(
+		finding,
+		"Empty it between phases or rounds: mtctl trim PID, or MT_HEAVY_ROUNDS=1.");
+}
+
 void mt_rule_gpu_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_sample *last = mt_facts_last(facts);
@@ -94,22 +115,7 @@ void mt_rule_gpu_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 				facts->trim.record.frameworks & MT_FRAMEWORK_TORCH
 					? " (torch.cuda.empty_cache() was called)"
 					: "");
-	if (facts->trim.record.frameworks)
-		mt_finding_advise(
-			finding,
-			"Let PyTorch's own cache go back by itself: MT_FRAMEWORK_DECAY_MS=5000.");
-	/* idle blocks serve the next allocation: too many are those that a full device lacks */
-	if (idle >= CACHE_BYTES && mt_diagnose_has_low_devices(mt_facts_now(facts))) {
-		mt_finding_name(finding, "cuda-decay");
-		mt_finding_set(finding, facts, "cuda_decay_ms=5000");
-	}
-	if (idle >= CACHE_BYTES)
-		mt_finding_advise(finding,
-				  "Let the pool decay: mtctl set PID cuda_decay_ms=5000, or cap it "
-				  "by cuda_max_mb.");
-	mt_finding_advise(
-		finding,
-		"Empty it between phases or rounds: mtctl trim PID, or MT_HEAVY_ROUNDS=1.");
+	advise_cache(facts, idle, finding);
 }
 
 /* Bytes that PyTorch's cache held unused after a heavy cleanup had emptied it: parts of segments

@@ -357,6 +357,24 @@ void mt_diagnose_show_lines(const struct mt_facts *facts, struct mt_finding *fin
 				facts->lines_why);
 }
 
+/* What a cleanup could do about it. */
+static void show_trim(const struct mt_facts *facts, struct mt_finding *finding)
+{
+	if (facts->trim.done && facts->is_python)
+		mt_finding_show(
+			finding, "Python's gc freed of it", "gc_freed_bytes",
+			(double)freed_by_gc(facts), "%s (gc: %s, %s)",
+			mt_text_bytes(freed_by_gc(facts)).text,
+			mt_stats_word_gc_state(facts->trim.record.gc_state),
+			mt_text_counted(facts->trim.record.gc_collected_count, "object", "objects")
+				.text);
+	if (facts->trim.done)
+		mt_finding_show(finding, "a trim", "trim_returned_bytes",
+				(double)measure_hoard(facts).returned_bytes,
+				"returned %s that was free, and nothing of what is live",
+				mt_text_bytes(measure_hoard(facts).returned_bytes).text);
+}
+
 void mt_rule_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_trend *live = &out->live;
@@ -381,19 +399,7 @@ void mt_rule_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 	mt_finding_bytes(finding, "live heap at the end", "heap_live_bytes",
 			 mt_text_round_u64(live->last));
 	show_classes(&class, finding);
-	if (facts->trim.done && facts->is_python)
-		mt_finding_show(
-			finding, "Python's gc freed of it", "gc_freed_bytes",
-			(double)freed_by_gc(facts), "%s (gc: %s, %s)",
-			mt_text_bytes(freed_by_gc(facts)).text,
-			mt_stats_word_gc_state(facts->trim.record.gc_state),
-			mt_text_counted(facts->trim.record.gc_collected_count, "object", "objects")
-				.text);
-	if (facts->trim.done)
-		mt_finding_show(finding, "a trim", "trim_returned_bytes",
-				(double)measure_hoard(facts).returned_bytes,
-				"returned %s that was free, and nothing of what is live",
-				mt_text_bytes(measure_hoard(facts).returned_bytes).text);
+	show_trim(facts, finding);
 	if (came_down_before(facts, live))
 		mt_finding_show(finding, "before the diagnosis", "came_down_before", 1,
 				"it has been as high, and came down again");

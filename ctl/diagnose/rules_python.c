@@ -176,21 +176,10 @@ void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_fi
 				  why);
 }
 
-/* CPython frees an arena when its last object is freed. */
-void mt_rule_python_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
+static void show_arenas(const struct mt_facts *facts, struct mt_finding *finding)
 {
 	const struct mt_sample *last = mt_facts_last(facts);
-	double confidence;
-	uint64_t bytes = free_in_arenas(facts, &confidence);
-	struct mt_finding *finding;
 
-	if (!facts->is_python || !facts->has_pymalloc || bytes < ARENAS_BYTES ||
-	    (double)bytes < (double)last->anon_bytes * ARENAS_SHARE)
-		return;
-	finding = mt_finding_add(out, MT_VERDICT_PYTHON_ARENAS, (double)bytes, confidence,
-				 "%s lie free in the arenas of Python's own allocator, each of "
-				 "which one object can keep",
-				 mt_text_bytes(bytes).text);
 	if (facts->arenas_known) {
 		mt_finding_bytes(finding, "pools in arenas", "python_arenas_bytes",
 				 last->arenas_bytes);
@@ -207,6 +196,24 @@ void mt_rule_python_arenas(const struct mt_facts *facts, struct mt_diagnosis *ou
 				mt_text_count(mt_facts_now(facts)->python_blocks_count).text,
 				OBJECT_BYTES);
 	}
+}
+
+/* CPython frees an arena when its last object is freed. */
+void mt_rule_python_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	const struct mt_sample *last = mt_facts_last(facts);
+	double confidence;
+	uint64_t bytes = free_in_arenas(facts, &confidence);
+	struct mt_finding *finding;
+
+	if (!facts->is_python || !facts->has_pymalloc || bytes < ARENAS_BYTES ||
+	    (double)bytes < (double)last->anon_bytes * ARENAS_SHARE)
+		return;
+	finding = mt_finding_add(out, MT_VERDICT_PYTHON_ARENAS, (double)bytes, confidence,
+				 "%s lie free in the arenas of Python's own allocator, each of "
+				 "which one object can keep",
+				 mt_text_bytes(bytes).text);
+	show_arenas(facts, finding);
 	mt_finding_bytes(finding, "anonymous memory in all", "anon_bytes", last->anon_bytes);
 	mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
 	mt_finding_show(finding, "small objects", "pymalloc_used", 1, "in pymalloc (%s)",

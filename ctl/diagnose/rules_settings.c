@@ -255,8 +255,7 @@ static struct pauses find_pauses(const struct mt_stats_file *file, double settle
 	struct pauses pauses = {0};
 
 	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
-		const struct mt_stats_sample *now =
-			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
+		const struct mt_stats_sample *now = mt_stats_file_sample(file, i);
 		bool rests;
 
 		if (!now->time_ns || (before && now->time_ns <= before->time_ns))

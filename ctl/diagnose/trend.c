@@ -671,6 +671,16 @@ static void rate_confidence(struct mt_trend *out)
 		out->confidence *= VAGUE_TRUST;
 }
 
+/* The last window says little beside a rise, or a growth that has slowed, of a longer time. */
+static void doubt_short_tail(const struct window *window, double whole_s, struct mt_trend *out)
+{
+	if (out->shape == MT_TREND_FLAT && out->decided_s < TAIL_FLAT * window->rise_s)
+		doubt(MT_TREND_SLOWING, 2 * whole_s, out);
+	if (out->shape == MT_TREND_GROWS && window->has_slowed &&
+	    out->decided_s < TAIL_GROWS * whole_s)
+		doubt(MT_TREND_SLOWING, 2 * whole_s, out);
+}
+
 /* Judges ever shorter windows at the end of the series, as long as each says that what came before
  * is over. */
 static void find_shape(const struct mt_trend_series *series, struct window *window,
@@ -712,11 +722,7 @@ static void find_shape(const struct mt_trend_series *series, struct window *wind
 		}
 		if_flat = step.if_flat != MT_TREND_FLAT ? step.if_flat : if_flat;
 	}
-	if (out->shape == MT_TREND_FLAT && out->decided_s < TAIL_FLAT * window->rise_s)
-		doubt(MT_TREND_SLOWING, 2 * whole.seconds, out);
-	if (out->shape == MT_TREND_GROWS && window->has_slowed &&
-	    out->decided_s < TAIL_GROWS * whole.seconds)
-		doubt(MT_TREND_SLOWING, 2 * whole.seconds, out);
+	doubt_short_tail(window, whole.seconds, out);
 	if (out->shape == MT_TREND_FLAT)
 		out->shape = if_flat;
 }

@@ -655,9 +655,21 @@ static void describe_level(const struct mt_facts *facts, const struct mt_trend *
 			 mt_text_bytes(mt_text_round_u64(rss->highest)).text);
 }
 
-static void decide_healthy(const struct mt_facts *facts, struct mt_diagnosis *out)
+static void show_heap(const struct mt_facts *facts, struct mt_finding *finding)
 {
 	const struct mt_sample *last = mt_facts_last(facts);
+
+	if (mt_diagnose_knows_live(facts)) {
+		mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
+		mt_finding_bytes(finding, "reusable heap, unused", "heap_idle_bytes",
+				 last->idle_bytes);
+	} else if (facts->awake) {
+		show_uncounted(facts, finding);
+	}
+}
+
+static void decide_healthy(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
 	bool calm = out->rss.shape == MT_TREND_FLAT || out->rss.shape == MT_TREND_FALLS ||
 		    out->rss.decided_s >= BUILD_UP_S || facts->age_s >= WARM_S;
 	bool passed_by = diagnose_past_malloc(facts) >= PAST_BYTES;
@@ -679,13 +691,7 @@ static void decide_healthy(const struct mt_facts *facts, struct mt_diagnosis *ou
 		garbage.text);
 
 	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
-	if (mt_diagnose_knows_live(facts)) {
-		mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
-		mt_finding_bytes(finding, "reusable heap, unused", "heap_idle_bytes",
-				 last->idle_bytes);
-	} else if (facts->awake) {
-		show_uncounted(facts, finding);
-	}
+	show_heap(facts, finding);
 	show_uncollected(facts, finding);
 	show_sleep(facts, finding);
 	show_past_malloc(facts, finding);

@@ -34,6 +34,14 @@ enum mt_err mt_stats_file_read_devices(int fd, const struct mt_stats_head *head,
 /* mt_stats_file_read_head with one try: MT_ERR_INVALID may mean that a write is in progress. */
 enum mt_err mt_stats_file_try_head(int fd, struct mt_stats_head *out, struct mt_error_reason *why);
 
+/* Returns a sample of the ring, from the oldest (0) to the newest (MT_SAMPLES_COUNT - 1). Its
+ * time_ns is 0 where there is none yet. */
+static inline const struct mt_stats_sample *mt_stats_file_sample(const struct mt_stats_file *file,
+								 size_t number)
+{
+	return &file->samples[(file->head.samples_count + number) % MT_SAMPLES_COUNT];
+}
+
 /* Returns the cleanup of this number, or of this request; NULL if it is not in the file. A
  * cleanup that was merged into the next one is that one. */
 const struct mt_stats_cleanup *mt_stats_file_cleanup(const struct mt_stats_file *file,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ctl/channel/process_list.h"
+#include "ctl/metrics/openmetrics_internal.h"
 
 #define PROCESSES_MAX 500u
 #define PROCESS       "pid, comm, rank"

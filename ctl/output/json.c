@@ -83,6 +83,14 @@ void mt_json_get_text(const json_t *object, const char *name, char *out, size_t 
 	mt_text_clean(out, out_bytes);
 }
 
+char *mt_json_take_text(json_t *value)
+{
+	char *text = mt_error_check_memory(json_dumps(value, JSON_COMPACT));
+
+	json_decref(value);
+	return text;
+}
+
 void mt_json_print(json_t *value, bool indented)
 {
 	json_dumpf(value, stdout,
@@ -143,10 +151,9 @@ static void take_back(int fd, size_t bytes)
 /* Takes the object over. */
 static bool write_line(int fd, json_t *object)
 {
-	char *text = mt_error_check_memory(json_dumps(object, JSON_COMPACT));
+	char *text = mt_json_take_text(object);
 	size_t bytes = strlen(text), done;
 
-	json_decref(object);
 	text[bytes] = '\n'; /* replaces the NUL, for one write(2) */
 	done = mt_outfile_write(fd, text, bytes + 1);
 	free(text);

@@ -30,6 +30,9 @@ json_t *mt_json_append_object(json_t *array);
 bool mt_json_get_u64(const json_t *object, const char *name, uint64_t most, uint64_t *out);
 void mt_json_get_text(const json_t *object, const char *name, char *out, size_t out_bytes);
 
+/* Returns the value on one line, which the caller frees, and frees the value. */
+char *mt_json_take_text(json_t *value);
+
 /* Prints the value to stdout, on one line or indented, and frees it. Reals have 15 digits: 106.31,
  * not 106.31000000000000227. */
 void mt_json_print(json_t *value, bool indented);

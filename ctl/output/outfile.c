@@ -152,7 +152,7 @@ static bool walk_step(struct walk *walk, char *rest)
 	return walk_enter(walk, fd);
 }
 
-/* Walks until one name is left: walk->name, in the directory walk->folder. The caller sets call,
+/* Walks until one name is left: walk->name, in the directory walk->folder. The caller sets
  * own, text to a path, room, name = text and folder = -1. Returns false with errno on failure. Call
  * walk_finish in both cases. */
 static bool walk_to_last(struct walk *walk)

@@ -12,6 +12,7 @@
 
 #include "ctl/channel/target.h"
 #include "ctl/output/text.h"
+#include "ctl/process/look_internal.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/start_command.h"
@@ -187,16 +188,13 @@ static void ask_shim(struct mt_look *out)
 
 static void read_allocator(struct mt_look *out)
 {
-	char *maps = mt_process_maps(out->process.pid), *saved = NULL;
+	char *maps = mt_process_maps(out->process.pid), *rest = maps;
+	struct mt_maps_line line;
 	struct files files = {0};
 
-	for (char *line = maps ? strtok_r(maps, "\n", &saved) : NULL; line;
-	     line = strtok_r(NULL, "\n", &saved)) {
-		const char *path = strchr(line, '/');
-
-		if (path && strstr(line, " r-xp "))
-			note_file(path, &files, out);
-	}
+	while (mt_maps_next(&rest, &line))
+		if (*line.name == '/' && strcmp(line.permissions, "r-xp") == 0)
+			note_file(line.name, &files, out);
 	free(maps);
 	ask_shim(out);
 	read_program(out);
@@ -451,17 +449,16 @@ static void read_libc(pid_t pid, const char *path, struct mt_runtime *out)
 void mt_runtime_read(pid_t pid, struct mt_runtime *out)
 {
 	char *maps = mt_process_maps(pid), *rest = maps;
-	const char *line;
+	struct mt_maps_line line;
 
 	*out = (struct mt_runtime){.libc = ""};
-	while ((line = strsep(&rest, "\n"))) {
-		const char *path = strchr(line, '/');
-		const char *base = path ? mt_text_basename(path) : "";
+	while (mt_maps_next(&rest, &line)) {
+		const char *base = mt_text_basename(line.name);
 
 		(void)mt_runtime_python(base, out->python, sizeof(out->python));
-		if (!*out->libc && strstr(line, " r-xp ") &&
+		if (!*out->libc && strcmp(line.permissions, "r-xp") == 0 &&
 		    (strcmp(base, "libc.so.6") == 0 || strncmp(base, "libc-2.", 7) == 0))
-			read_libc(pid, path, out);
+			read_libc(pid, line.name, out);
 	}
 	free(maps);
 }

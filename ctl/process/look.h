@@ -15,7 +15,7 @@
 
 /* Parts of RSS, by mapping. They add up to it.
  *   brk     [heap]: glibc's main arena, or what else calls brk(2)
- *   arenas  glibc's further arenas: see mt_look_sort
+ *   arenas  glibc's further arenas: see mt_look_sort in look_internal.h
  *   stacks  the main stack, and mappings above a guard page
  *   mapped  other anonymous memory: large blocks of malloc, other allocators, mmap
  *   files   pages of files, those that were written to included
@@ -88,18 +88,6 @@ struct mt_look {
  * not be read: *why has whose it is. */
 enum mt_err mt_look_read(pid_t pid, struct mt_look *out, struct mt_error_reason *why);
 
-/* Sorts mappings into the parts. A heap of an arena of glibc begins at a multiple of 64 MB and
- * ends, with the part that is not writable yet, at the next one (glibc's malloc/arena.c,
- * HEAP_MAX_SIZE on 64 bits). A stack of a thread lies above a mapping that is neither readable nor
- * writable, and not at such an address (pthread_attr_setguardsize(3)). Pure. */
-void mt_look_sort(const struct mt_smaps *smaps, struct mt_look *out);
-
-/* Reads the text of /proc/PID/limits. Pure. */
-void mt_look_parse_rlimits(const char *text, struct mt_look_rlimits *out);
-
-/* Reads the text of /proc/PID/cgroup: the systemd service and the kind of container. Pure. */
-void mt_look_parse_cgroup(const char *text, struct mt_look *out);
-
 /* ---- versions of what runs it ---- */
 
 /* The versions of what runs a program: glibc, by the text in the file that
@@ -114,13 +102,5 @@ struct mt_runtime {
 /* Reads the maps of the process. A child reads the file of libc, since it may lie on a file system
  * that hangs. */
 void mt_runtime_read(pid_t pid, struct mt_runtime *out);
-
-/* Finds glibc's version in the bytes of its file. Pure. */
-bool mt_runtime_libc(const char *bytes, size_t length, char *out, size_t out_bytes);
-
-/* Returns whether a file of this name, without its folder, is Python or its library. Writes its
- * version to *version if that is longer than what is there: "python3.11" after "python3". Pure.
- */
-bool mt_runtime_python(const char *base, char *version, size_t version_bytes);
 
 #endif

@@ -1,6 +1,5 @@
 #include "ctl/process/preload.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "ctl/output/text.h"
 #include "ctl/process/obstacle.h"
 #include "ctl/process/read_file.h"
+#include "ctl/process/smaps.h"
 
 /* ---- install dir ---- */
 
@@ -189,28 +189,20 @@ bool mt_library_version(const char *path, char *out, size_t out_bytes)
 	return at != NULL;
 }
 
-/* A line of maps: "55d0-55e0 r-xp 00000000 fe:00 123 /path/libmtshim.so". */
-static bool parse_line(const char *line, char *path, uint64_t *out_inode)
-{
-	const char *from = strchr(line, '/');
-	char permissions[8];
-
-	if (!from || !mt_text_ends_with(line, "/" MT_SHIM_NAME) || strlen(from) >= PATH_MAX ||
-	    sscanf(line, "%*s %7s %*s %*s %" SCNu64, permissions, out_inode) != 2 ||
-	    permissions[2] != 'x')
-		return false;
-	strcpy(path, from);
-	return true;
-}
-
-static bool find_mapping(pid_t pid, char *path, uint64_t *out_inode)
+static bool find_mapping(pid_t pid, char path[PATH_MAX], uint64_t *out_inode)
 {
 	char *maps = mt_process_maps(pid), *rest = maps;
-	const char *line;
+	struct mt_maps_line line;
 	bool found = false;
 
-	while (!found && (line = strsep(&rest, "\n")))
-		found = parse_line(line, path, out_inode);
+	while (!found && mt_maps_next(&rest, &line))
+		found = line.permissions[2] == 'x' &&
+			mt_text_ends_with(line.name, "/" MT_SHIM_NAME) &&
+			strlen(line.name) < PATH_MAX;
+	if (found) {
+		strcpy(path, line.name);
+		*out_inode = line.inode;
+	}
 	free(maps);
 	return found;
 }

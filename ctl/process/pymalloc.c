@@ -2,12 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "ctl/process/smaps.h"
 
 #define BATCH  1024
 #define WINDOW 4096u /* entries of the pagemap that are read at once */
@@ -98,31 +99,17 @@ static void read_batch(pid_t pid, uint64_t pool_bytes, struct batch *batch, stru
 	batch->count = 0;
 }
 
-/* Accepts "7f00-7f10 rw-p 00000000 00:00 0 ": private, writable, anonymous, without a name. */
-static bool is_candidate(const char *line, uint64_t *from, uint64_t *to)
-{
-	unsigned long inode;
-	int end = 0;
-
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " rw-p %*s %*s %lu%n", from, to, &inode, &end) !=
-		    3 ||
-	    inode)
-		return false;
-	return line[end + (int)strspn(line + end, " ")] == '\0';
-}
-
 static bool scan(pid_t pid, char *maps, uint64_t pool_bytes, struct batch *batch,
 		 struct mt_pymalloc *sum)
 {
-	char *saved = NULL;
+	struct mt_maps_line line;
 
-	for (char *line = strtok_r(maps, "\n", &saved); line; line = strtok_r(NULL, "\n", &saved)) {
-		uint64_t from, to;
-
-		if (!is_candidate(line, &from, &to))
+	while (mt_maps_next(&maps, &line)) {
+		/* private, writable, anonymous, without a name */
+		if (strcmp(line.permissions, "rw-p") != 0 || line.inode || *line.name)
 			continue;
-		for (uint64_t at = (from + pool_bytes - 1) & ~(pool_bytes - 1);
-		     at + pool_bytes <= to; at += pool_bytes) {
+		for (uint64_t at = (line.start + pool_bytes - 1) & ~(pool_bytes - 1);
+		     at + pool_bytes <= line.end; at += pool_bytes) {
 			if (!is_resident(batch, at))
 				continue;
 			batch->remote[batch->count++] =

@@ -284,7 +284,7 @@ enum mt_err mt_remote_python_lines(const struct mt_remote_python *remote,
 	const char *const words[] = {"lines", ms, depth, blocks, layout, outcomes, cuts, NULL};
 	int file = (int)syscall(SYS_memfd_create, "lines", MFD_CLOEXEC); /* glibc 2.26 */
 	struct child child;
-	bool has_line, is_done = false;
+	bool has_line;
 
 	snprintf(ms, sizeof(ms), "%" PRIu64, options->for_ms);
 	snprintf(depth, sizeof(depth), "%u", options->depth);
@@ -296,17 +296,12 @@ enum mt_err mt_remote_python_lines(const struct mt_remote_python *remote,
 			close(file);
 		return mt_error_because(why, MT_ERR_SYSTEM, "%s", strerror(errno));
 	}
-	while ((has_line = read_line(&child, options->stop, end_ns)) && !is_done) {
-		is_done = strcmp(child.line, "done") == 0;
-		if (is_done)
-			break;
-		if (strncmp(child.line, "begun ", strlen("begun ")) != 0)
-			break;
+	while ((has_line = read_line(&child, options->stop, end_ns)) &&
+	       strncmp(child.line, "begun ", strlen("begun ")) == 0)
 		options->begun(options->argument, child.line[strlen("begun ")] == '1');
-	}
 	leave(&child);
 	*out_fd = file;
-	if (is_done)
+	if (has_line && strcmp(child.line, "done") == 0)
 		return MT_ERR_OK;
 	close(file);
 	return failure(&child, has_line, why);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -50,8 +51,6 @@ static void parse_size(const char *line, struct mt_smaps_sizes *out)
 		if (strlen(fields[i].word) != length || memcmp(fields[i].word, line, length) != 0)
 			continue;
 		*size_at(out, i) = kilobytes * 1024;
-		out->pss_by_kind |=
-			fields[i].offset == offsetof(struct mt_smaps_sizes, pss_anon_bytes);
 		return;
 	}
 }
@@ -82,37 +81,47 @@ enum mt_smaps_kind mt_smaps_kind_of(const char *name, bool is_shared)
 	return MT_SMAPS_ANON;
 }
 
-/* "55918fa83000-55918fa86000 r--p 00000000 fe:00 248030 /usr/bin/sed". A header begins with a
- * lower-case hexadecimal digit and a size with a capital. */
-static bool parse_header(const char *line, struct mt_smaps_mapping *out)
+/* "55918fa83000-55918fa86000 r--p 00000000 fe:00 248030 /usr/bin/sed". */
+static bool parse_line(char *line, struct mt_maps_line *out)
 {
-	char permissions[8];
+	unsigned high, low;
 	int name_at = 0;
 
-	memset(out, 0, sizeof(*out));
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*x %*x:%*x %*u %n", &out->start, &out->end,
-		   permissions, &name_at) != 3 ||
-	    !name_at || out->end <= out->start || strlen(permissions) != 4)
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*x %x:%x %" SCNu64 " %n", &out->start,
+		   &out->end, out->permissions, &high, &low, &out->inode, &name_at) != 6 ||
+	    !name_at || out->end <= out->start || strlen(out->permissions) != 4)
 		return false;
-	out->is_writable = permissions[1] == 'w';
-	out->is_shared = permissions[3] == 's';
-	snprintf(out->name, sizeof(out->name), "%s", line + name_at);
-	mt_text_clean(out->name, sizeof(out->name));
-	out->kind = mt_smaps_kind_of(out->name, out->is_shared);
+	out->device = makedev(high, low);
+	out->name = line + name_at;
 	return true;
 }
 
-static char *next_line(char **text)
+bool mt_maps_next(char **text, struct mt_maps_line *out)
 {
-	char *line = *text, *end;
+	char *line;
 
-	if (!*line)
-		return NULL;
-	end = strchr(line, '\n');
-	*text = end ? end + 1 : line + strlen(line);
-	if (end)
-		*end = '\0';
-	return line;
+	while ((line = strsep(text, "\n")))
+		if (parse_line(line, out))
+			return true;
+	return false;
+}
+
+/* A header begins with a lower-case hexadecimal digit and a size with a capital. */
+static bool parse_header(char *line, struct mt_smaps_mapping *out)
+{
+	struct mt_maps_line head;
+
+	memset(out, 0, sizeof(*out));
+	if (!parse_line(line, &head))
+		return false;
+	out->start = head.start;
+	out->end = head.end;
+	out->is_writable = head.permissions[1] == 'w';
+	out->is_shared = head.permissions[3] == 's';
+	snprintf(out->name, sizeof(out->name), "%s", head.name);
+	mt_text_clean(out->name, sizeof(out->name));
+	out->kind = mt_smaps_kind_of(out->name, out->is_shared);
+	return true;
 }
 
 /* The PSS of the mappings of one kind. */
@@ -132,7 +141,7 @@ void mt_smaps_parse(char *text, struct mt_smaps *out)
 	char *line;
 
 	memset(out, 0, sizeof(*out));
-	while ((line = next_line(&text))) {
+	while ((line = strsep(&text, "\n"))) {
 		if (isupper((unsigned char)*line)) {
 			if (now)
 				parse_size(line, &now->sizes);
@@ -152,7 +161,6 @@ void mt_smaps_parse(char *text, struct mt_smaps *out)
 	out->total.pss_anon_bytes = pss_of(out, MT_SMAPS_ANON);
 	out->total.pss_file_bytes = pss_of(out, MT_SMAPS_FILE);
 	out->total.pss_shmem_bytes = pss_of(out, MT_SMAPS_SHM);
-	out->total.pss_by_kind = true;
 }
 
 bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out)
@@ -161,7 +169,7 @@ bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out)
 	struct mt_smaps_sizes sizes = {0};
 	bool known = false;
 
-	while ((line = next_line(&rest))) {
+	while ((line = strsep(&rest, "\n"))) {
 		known |= begins_with(line, "Rss:");
 		parse_size(line, &sizes);
 	}

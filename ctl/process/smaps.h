@@ -32,14 +32,13 @@
 	X(swap_pss_bytes, "SwapPss")                                                               \
 	X(locked_bytes, "Locked")
 
+/* pss_anon, pss_file and pss_shmem: in a sum over mappings they go by what is mapped, and written
+ * pages of private file mappings count as file. In a rollup they go by page, from Linux 5.0 on. 0
+ * for one mapping. */
 struct mt_smaps_sizes {
 #define X(name, word) uint64_t name;
 	MT_SMAPS_FIELDS(X)
 #undef X
-	/* pss_anon, pss_file and pss_shmem are known. In a sum over mappings they go by what is
-	 * mapped, and written pages of private file mappings count as file. In a rollup they go by
-	 * page, from Linux 5.0 on. Not known for one mapping */
-	bool pss_by_kind;
 };
 
 enum mt_smaps_kind {
@@ -51,6 +50,19 @@ enum mt_smaps_kind {
 	MT_SMAPS_FILE,
 	MT_SMAPS_SPECIAL /* the kernel's own: vdso, vvar */
 };
+
+/* A line of /proc/PID/maps, which is also the head of a mapping in smaps. */
+struct mt_maps_line {
+	uint64_t start, end;
+	char permissions[8]; /* "r-xp" */
+	dev_t device;
+	uint64_t inode;
+	char *name; /* within the line: the path, "[heap]", "" for none */
+};
+
+/* Reads the next valid line of the text, which it cuts into its lines. Begins with *text at the
+ * start, which may be NULL; returns false at the end. */
+bool mt_maps_next(char **text, struct mt_maps_line *out);
 
 struct mt_smaps_mapping {
 	uint64_t start, end;

@@ -19,6 +19,7 @@
 #include "ctl/process/limit.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/remote_python.h"
+#include "ctl/profile/profile_internal.h"
 #include "core/stats_layout.h"
 #include "sys/saturating.h"
 
@@ -36,25 +37,16 @@ static enum mt_err send(const struct mt_process *process, uint64_t ms, uint32_t 
 			uint64_t *out_seq, struct mt_error_reason *why)
 {
 	struct mt_request request = {.kind = MT_REQUEST_LINES};
-	struct mt_control_call call;
 	struct mt_stats_head head;
 	enum mt_err error;
-	uint64_t answer;
 
 	snprintf(request.value, sizeof(request.value), "%" PRIu64 " %u", ms, depth);
-	error = mt_control_file_send(process, request, REQUEST_TIMEOUT_MS, &call, why);
-	if (!error)
-		error = mt_control_file_wait(&call, &head, why);
-	if (error)
-		return error;
-	answer = head.snapshot.request_error;
-	*out_seq = call.seq;
-	if (answer == MT_ERR_NOT_AVAILABLE)
+	error = mt_control_file_exchange(process, request, REQUEST_TIMEOUT_MS, &head, why);
+	if (head.snapshot.request_error == MT_ERR_NOT_AVAILABLE)
 		return mt_error_because(why, MT_ERR_NOT_AVAILABLE,
 					"another look at its Python lines runs; it ends by itself");
-	if (answer)
-		return mt_error_because(why, MT_ERR_INVALID, "%s", mt_error_text(answer));
-	return MT_ERR_OK;
+	*out_seq = head.snapshot.request_seq;
+	return error;
 }
 
 /* Whose tracing it is, as far as a file has said so. */
@@ -248,8 +240,6 @@ static bool is_library(const char *name)
 	return strstr(name, "/bin/") && !mt_text_ends_with(name, ".py");
 }
 
-/* Code without a file, as of python -c or of a notebook's cell. "<string>" is also what
- * dataclasses and namedtuple generate. */
 enum mt_err mt_lines_collect_beside(const struct mt_process *process, double seconds,
 				    const volatile sig_atomic_t *stop, struct mt_lines *out,
 				    struct mt_error_reason *why)
@@ -263,6 +253,8 @@ enum mt_err mt_lines_collect_beside(const struct mt_process *process, double sec
 	return mt_lines_collect(process, &look, out, why);
 }
 
+/* Code without a file, as of python -c or of a notebook's cell. "<string>" is also what
+ * dataclasses and namedtuple generate. */
 bool mt_lines_is_typed_in(const char *name)
 {
 	static const char *const names[] = {"<string>", "<stdin>", "<ipython-input",

@@ -1,5 +1,5 @@
 /* ctl/profile/lines.h -- the Python lines that allocate what grows, from a look with tracemalloc in
- * the process: by the shim (shim/python/lines.h), and in a process without it by Python itself
+ * the process: by the shim (shim/python/lines.c), and in a process without it by Python itself
  * (ctl/process/remote_python.h). A line is that of the program itself: the innermost frame that
  * lies in no library; if there is none, the innermost frame. For one thread. */
 #ifndef MT_CTL_PROFILE_LINES_H
@@ -29,11 +29,6 @@ struct mt_lines_file {
 	char *names; /* each is printable, and ends with NUL */
 	void *content;
 };
-
-/* Reads the file from an open descriptor into *out. Returns MT_ERR_INVALID, with the reason, for a
- * file that is not valid. The caller frees with mt_lines_file_free. */
-enum mt_err mt_lines_file_read(int fd, struct mt_lines_file *out, struct mt_error_reason *why);
-void mt_lines_file_free(struct mt_lines_file *file);
 
 /* ---- lines ---- */
 
@@ -84,9 +79,6 @@ void mt_lines_free(struct mt_lines *lines);
 enum mt_err mt_lines_collect_beside(const struct mt_process *process, double seconds,
 				    const volatile sig_atomic_t *stop, struct mt_lines *out,
 				    struct mt_error_reason *why);
-
-/* Makes lines from a file, which they take over. Part of mt_lines_collect. */
-void mt_lines_read(struct mt_lines_file *file, struct mt_lines *out);
 
 /* Whether a file name is the program's own: neither a package's, nor the standard library's, nor
  * code without a file; and whether it is such code, as of python -c. */

@@ -26,13 +26,6 @@ enum mt_err mt_symbols_new(const struct mt_process *process, struct mt_symbols *
 			   struct mt_error_reason *why);
 void mt_symbols_free(struct mt_symbols *symbols);
 
-/* Returns the name of a return address: "leak at leak.c:12", "PyList_Append in python3.11", "0x1a2b
- * in libx.so", "0x7f12". Printable; C++ names are mangled, for c++filt. The caller frees. */
-char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address);
-
-/* The same without reading any file: "0x1a2b in libx.so", "0x7f12". */
-char *mt_symbols_offset(const struct mt_symbols *symbols, uint64_t return_address);
-
 /* Names code by its place in a file: "PATH+0x1a2b", counted from the first byte of the file's first
  * mapping. Replaces each text that names one (from malloc(3)), unless the file has changed after
  * `seen`, or cannot be read. In a child process, as mt_symbolizer_fill. */
@@ -47,7 +40,7 @@ bool mt_symbols_is_shim(const struct mt_symbols *symbols, uint64_t return_addres
  * process, whose owner may have put anything into them, and libdw parses them. So a child does
  * that, as user nobody if mtctl is root, with bounded time and memory. For one thread. */
 
-/* Writes one text for each address, as of mt_symbols_name; the offset if the child failed or ran
+/* Writes one text for each address, "leak at leak.c:12"; the offset if the child failed or ran
  * out of time (10 s). The caller frees each. */
 void mt_symbolizer_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
 			char **texts);
@@ -134,10 +127,6 @@ struct mt_sites {
 enum mt_err mt_sites_collect(const struct mt_process *process, struct mt_sites *out,
 			     struct mt_error_reason *why);
 void mt_sites_free(struct mt_sites *sites);
-
-/* Makes sites from a profile: scales, names and merges its stacks. Takes over the texts of its
- * lines of Python. Part of mt_sites_collect. */
-void mt_sites_read(struct mt_heap_profile *file, struct mt_symbols *symbols, struct mt_sites *out);
 
 /* Makes sites of all stacks of a look at Python lines that have grown, with their growth. The
  * caller frees with mt_sites_free. */

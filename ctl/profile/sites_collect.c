@@ -12,6 +12,7 @@
 #include "ctl/channel/stats_dir.h"
 #include "ctl/process/read_file.h"
 #include "ctl/profile/lines.h"
+#include "ctl/profile/profile_internal.h"
 #include "sys/saturating.h"
 
 #define TIMEOUT_MS     30000u

@@ -18,7 +18,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -26,7 +25,9 @@
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/read_file.h"
+#include "ctl/process/smaps.h"
 #include "ctl/process/watchdog.h"
+#include "ctl/profile/profile_internal.h"
 #include "sys/saturating.h"
 
 /* The functions of libdw, which is loaded when it is first needed: mtctl must start without it. */
@@ -204,30 +205,22 @@ static void undo_newlines(char *path)
 	*to = '\0';
 }
 
-/* "7f00-7f10 r-xp 00001000 08:01 1234   /usr/lib/libx.so (deleted)" */
-static bool parse_line(char *line, struct mapping *out)
+/* line: of a file. */
+static struct mapping mapping_of(const struct mt_maps_line *line)
 {
 	static const char deleted[] = " (deleted)";
-	uint64_t from, to, inode;
-	unsigned high, low;
-	char *path;
+	struct mapping mapping = {.from = line->start,
+				  .to = line->end,
+				  .base = line->start,
+				  .device = line->device,
+				  .inode = line->inode,
+				  .path = line->name,
+				  .deleted = mt_text_ends_with(line->name, deleted)};
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %x:%x %" SCNu64, &from, &to, &high, &low,
-		   &inode) != 5 ||
-	    !(path = strchr(line, '/')))
-		return false;
-	*out = (struct mapping){.from = from,
-				.to = to,
-				.base = from,
-				.device = makedev(high, low),
-				.inode = inode,
-				.path = path};
-	if (mt_text_ends_with(path, deleted)) {
-		path[strlen(path) - strlen(deleted)] = '\0';
-		out->deleted = true;
-	}
-	undo_newlines(path);
-	return true;
+	if (mapping.deleted)
+		mapping.path[strlen(mapping.path) - strlen(deleted)] = '\0';
+	undo_newlines(mapping.path);
+	return mapping;
 }
 
 static void add(struct mt_symbols *symbols, struct mapping mapping)
@@ -323,9 +316,9 @@ static void find_exe_name(const struct mt_process *process, struct mt_symbols *s
 enum mt_err mt_symbols_new(const struct mt_process *process, struct mt_symbols **out,
 			   struct mt_error_reason *why)
 {
-	char *maps = mt_process_maps(process->pid), *rest = maps, *line;
+	char *maps = mt_process_maps(process->pid), *rest = maps;
 	struct mt_symbols *symbols;
-	struct mapping mapping;
+	struct mt_maps_line line;
 
 	if (!maps)
 		return mt_error_because(why, MT_ERR_FOREIGN, "its maps cannot be read: %s",
@@ -334,9 +327,9 @@ enum mt_err mt_symbols_new(const struct mt_process *process, struct mt_symbols *
 	symbols->pid = process->pid;
 	symbols->own = process->uid == geteuid();
 	find_exe_name(process, symbols);
-	while ((line = strsep(&rest, "\n")))
-		if (parse_line(line, &mapping))
-			add(symbols, mapping);
+	while (mt_maps_next(&rest, &line))
+		if (*line.name == '/')
+			add(symbols, mapping_of(&line));
 	free(maps);
 	*out = symbols;
 	return MT_ERR_OK;

@@ -16,6 +16,7 @@
 #include "core/init.h"
 #include "core/services.h"
 #include "core/log.h"
+#include "core/main_exit.h"
 #include "core/worker.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
@@ -243,8 +244,7 @@ IDS(X)
  * docs/decisions/0002. Source: warn_about_fork_with_threads in Modules/posixmodule.c of CPython
  * 3.12 to 3.14. */
 
-#define STAT_PATH     "/proc/self/stat"
-#define THREADS_FIELD 20 /* proc(5) */
+#define STAT_PATH "/proc/self/stat"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u /* Linux 6.3; some systems refuse a memfd without it */
@@ -290,9 +290,9 @@ static int open_own_stat(void)
 {
 	char text[1024];
 	char own[1024];
-	uint64_t ours = mt_worker_main_exit_own_threads();
+	uint64_t ours = mt_main_exit_own_threads();
 	ssize_t length = mt_os_read_file(STAT_PATH, text, sizeof(text));
-	const char *field = length > 0 ? mt_os_procstat_at(text, THREADS_FIELD) : NULL;
+	const char *field = length > 0 ? mt_os_procstat_at(text, MT_PROCSTAT_THREADS) : NULL;
 	uint64_t count = field ? mt_os_parse_number(field) : 0;
 	size_t bytes;
 	int readable = -1;

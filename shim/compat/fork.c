@@ -18,7 +18,7 @@
 #include "core/services.h"
 #include "core/worker.h"
 #include "heap/asleep.h"
-#include "heap/jemalloc_caches.h"
+#include "heap/jemalloc.h"
 #include "heap/purge_lock.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"

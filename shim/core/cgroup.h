@@ -13,39 +13,10 @@
 
 #include "core/config.h"
 
-#define MT_CGROUP_PATH_BYTES 4096
-
-struct mt_cgroup_path {
-	/* of the cgroup; it may be removed, or hidden from a container whose ancestors are not */
-	char directory[MT_CGROUP_PATH_BYTES];
-	size_t length;
-	/* length of the mount point, the highest directory that can be read */
-	size_t mount_length;
-};
-
-/* Finds the cgroup by /proc/PID/cgroup and /proc/self/mountinfo. root: a prefix of every path, ""
- * except in tests. pid: 0 is the caller's own process. controller: of cgroup version 1; NULL for
- * version 2. If no mount shows the cgroup, a mount of the hierarchy stands for it, as in a
- * container. Returns false if the process is in no such hierarchy; *out is then undefined. */
-bool mt_cgroup_path_find(const char *root, pid_t pid, const char *controller,
-			 struct mt_cgroup_path *out);
-
-/* Passes each line of a file, without its newline, to visit until that returns true. */
-void mt_cgroup_each_line(const char *path, bool (*visit)(char *line, void *context), void *context);
-
 /* Writes the kind of the file system that is mounted at a full path or above it ("ext4"), by
  * /proc/self/mountinfo, which asks nothing of that file system. Follows no link. Returns false
  * if it is not known. */
 bool mt_cgroup_path_mount_kind(const char *path, char *out, size_t out_bytes);
-
-/* Returns the length of the parent's path, for a cgroup whose path has this length; 0 at the mount
- * point. Pure. */
-size_t mt_cgroup_path_parent(const struct mt_cgroup_path *position, size_t length);
-
-/* Reads a file of the cgroup whose path has this length: up to out_bytes - 1 bytes and a NUL.
- * Returns false if nothing is read. */
-bool mt_cgroup_path_read(const struct mt_cgroup_path *position, size_t length, const char *file,
-			 char *out, size_t out_bytes);
 
 /* The function that opens the files of cgroups, in the place of open(2), from now on; -1: there is
  * none. mtctl reads by paths that other users have chosen. The shim never calls this. */
@@ -144,10 +115,6 @@ struct mt_psi_sample {
 void mt_cgroup_psi_read(const char *root, const char *group, const char *watched,
 			struct mt_psi_sample *out);
 
-/* Parses the total of the line that begins with `line`, in us, from text such as "some avg10=0.00
- * avg60=0.00 avg300=0.00 total=123". Returns false if there is none. Pure. */
-bool mt_cgroup_psi_parse(const char *text, const char *line, uint64_t *out_us);
-
 /* Forgets the last file in a forked child. */
 void mt_cgroup_psi_fork_child(void);
 
@@ -169,10 +136,6 @@ uint64_t mt_cgroup_load_quota_pct(const char *root, uint64_t now_ns);
 
 /* Fills *out. root: a prefix of every path, "" except in tests. now_ns: CLOCK_MONOTONIC. */
 void mt_cgroup_load_read(const char *root, uint64_t now_ns, struct mt_load *out);
-
-/* Parses the first number of /proc/loadavg ("0.48 0.37 0.80 1/93 6653") into thousandths. Returns
- * false for other text. Pure. */
-bool mt_cgroup_load_parse(const char *text, uint64_t *out_thousandths);
 
 /* Forgets the number of CPUs, in a forked child. */
 void mt_cgroup_load_fork_child(void);

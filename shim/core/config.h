@@ -55,10 +55,6 @@ enum mt_origin {
 #define mt_round_mode_of(round)    ((enum mt_round_mode)((round)&0xff))
 #define mt_round_seconds_of(round) ((uint64_t)(round) >> 8)
 
-/* Receives each warning of the parser: one line without a newline, for instance
- * "MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000; 0 is taken". */
-typedef void (*mt_config_report)(const char *line);
-
 enum mt_kind {
 	MT_KIND_bool,
 	MT_KIND_u64,
@@ -138,20 +134,6 @@ struct mt_launch_env {
 
 /* Returns the live copy. It holds the defaults until mt_config_read has run. */
 const struct mt_config *mt_config(void);
-
-/* Fills *out with the defaults. */
-void mt_config_defaults(struct mt_config *out);
-
-/* Parses an environment into *out: defaults, then the preset, then aliases, then MT_*. Reports each
- * invalid value, which leaves the earlier one in place, and each unknown MT_ name. A report is one
- * line of printable ASCII, up to MT_CONFIG_ERROR_MAX bytes with its NUL. environ_list: ended by
- * NULL. Pure except for the reports. */
-#define MT_CONFIG_ERROR_MAX 384
-void mt_config_parse(const char *const *environ_list, struct mt_config *out,
-		     mt_config_report report);
-
-/* Reads the variables of other programs from an environment. Pure. */
-void mt_config_parse_launch_env(const char *const *environ_list, struct mt_launch_env *out);
 
 /* Returns the values that mt_config_read found; all 0 before. */
 const struct mt_launch_env *mt_config_launch_env(void);

@@ -59,27 +59,4 @@ bool mt_control_read_rescue(struct mt_rescue_request *out);
 /* Resets the module in a forked child: the file and the bits are the parent's. */
 void mt_control_fork_child(void);
 
-/* ---- rescue ---- */
-
-/* Asks the other processes of this user for device memory that they do not use, by their control
- * files. Only files in the folder of this process's own files, of this user, of this pid namespace
- * and of living processes that use CUDA. Owns the list of the processes that were asked: one thread
- * at a time may call. Takes no lock, allocates nothing, keeps errno, waits for no other process,
- * and keeps no file open. */
-
-/* Sends the request to up to MT_RESCUERS_COUNT processes. Returns how many got it; 0 also if
- * this process has no files. */
-#define MT_RESCUERS_COUNT 64
-uint32_t mt_control_rescue_send(const struct mt_rescue_request *request);
-
-/* What they have replied so far. */
-struct mt_rescue_gain {
-	uint64_t freed_bytes; /* all of them, also to others that had asked at the same time */
-	uint64_t bytes;       /* to this process */
-	uint64_t most_bytes;  /* of the one that gave most */
-	uint64_t most_pid;    /* that one */
-	uint32_t open_count;  /* processes from which more may come */
-};
-void mt_control_rescue_read(struct mt_rescue_gain *out);
-
 #endif

@@ -16,10 +16,12 @@
 #include "core/config.h"
 #include "core/control_file.h"
 #include "core/files.h"
+#include "core/last_file.h"
 #include "core/log.h"
 #include "core/publish.h"
 #include "core/state.h"
 #include "core/thread.h"
+#include "core/main_exit.h"
 #include "core/worker.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
@@ -182,7 +184,7 @@ bool mt_init_uses_jemalloc(void)
 
 bool mt_init_start_worker(void)
 {
-	return mt_worker_main_exit_is_watched() && mt_worker_start();
+	return mt_main_exit_is_watched() && mt_worker_start();
 }
 
 /* ---- exit without handlers ---- */
@@ -226,7 +228,7 @@ static _Noreturn void exit_by(enum exit_function exit_function, int status)
 
 	if (mt_state_is_on() && mt_state_is_own_process()) {
 		mt_files_unlink_at_exit();
-		mt_publish_last_remove();
+		mt_last_file_remove();
 	}
 	if (!next)
 		next = (exit_fn)(uintptr_t)mt_loader_libc_function(names[exit_function]);
@@ -267,7 +269,7 @@ static void fork_child(void)
 	mt_control_fork_child();
 	mt_cleanup_fork_child();
 	mt_worker_fork_child();
-	mt_worker_main_exit_fork_child();
+	mt_main_exit_fork_child();
 	mt_state_note_process();
 	mt_main_thread_fork_child(mt_os_getpid());
 	is_forked_child = true;
@@ -326,6 +328,6 @@ __attribute__((destructor)) static void end(void)
 	mt_components_stop();
 	if (mt_worker_is_running())
 		mt_files_sweep_at_end(mt_load_relaxed(&has_children));
-	mt_publish_last_remove();
+	mt_last_file_remove();
 	mt_publish_end(mt_config(), may_own_files());
 }

@@ -34,7 +34,7 @@ enum mt_caches_state { MT_CACHES_QUEUED, MT_CACHES_BLOCKED, MT_CACHES_EMPTIED };
  *     its state, and *out_frameworks (bits of enum mt_framework_bit) once it has run. Worker
  *     thread.
  * lines: for the samples of the heap profiler: the lines of the calling thread's Python frames as
- *     addresses, the innermost first, and what they are in a file (python/frames.h). Prepare
+ *     addresses, the innermost first, and what they are in a file (python/frames.c). Prepare
  *     first. lines: any thread, inside malloc; the others: worker thread.
  * line_text: writes "FILE:LINE" of such an address. Returns false if it is none. */
 #define MT_INTERPRETER_FUNCTIONS(X)                                                                \

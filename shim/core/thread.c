@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "core/core_internal.h"
 #include "core/log.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
@@ -248,34 +249,20 @@ bool mt_thread_is_ours(void)
 
 #define STATUS_BYTES 4096
 
-/* Returns the text after a key, up to the end of its line; NULL if the line is missing or
- * truncated. */
-static const char *find_line(const char *status, const char *key, size_t *out_length)
-{
-	const char *at = strstr(status, key);
-	const char *end = at ? strchr(at + 1, '\n') : NULL;
-
-	if (!end)
-		return NULL;
-	at += strlen(key);
-	*out_length = (size_t)(end - at);
-	return at;
-}
-
 /* Source: proc(5). setuid(2) and similar calls depend on ids and effective capabilities, which come
  * from the permitted ones. Two seccomp filters may differ although their modes are equal. */
 bool mt_thread_rights_compare(const char *status, const char *other)
 {
-	static const char *const keys[] = {
-		"\nUid:", "\nGid:", "\nCapPrm:", "\nCapEff:", "\nSeccomp:\t0"};
+	static const char *const keys[] = {"Uid:", "Gid:", "CapPrm:", "CapEff:", "Seccomp:\t0"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		size_t length = 0, other_length = 0;
-		const char *line = find_line(status, keys[i], &length);
-		const char *other_line = find_line(other, keys[i], &other_length);
+		const char *line = mt_os_find_line(status, keys[i]);
+		const char *other_line = mt_os_find_line(other, keys[i]);
+		size_t length = line ? strcspn(line, "\n") : 0;
 
-		if (!line || !other_line || length != other_length ||
-		    memcmp(line, other_line, length) != 0)
+		/* a line without an end is cut */
+		if (!line || !other_line || line[length] != '\n' ||
+		    strncmp(line, other_line, length + 1) != 0)
 			return false;
 	}
 	return true;

@@ -51,7 +51,4 @@ bool mt_thread_is_ours(void);
  * /proc. */
 bool mt_thread_rights_are_equal(pid_t thread);
 
-/* The same for two texts of /proc/PID/task/TID/status. Pure. */
-bool mt_thread_rights_compare(const char *status, const char *other);
-
 #endif

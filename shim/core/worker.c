@@ -3,10 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -23,11 +20,14 @@
 #include "sys/main_thread.h"
 #include "sys/os.h"
 #include "sys/rss.h"
+#include "sys/saturating.h"
 
-#define STACK_BYTES (256 * 1024)
-#define PAUSE_NS    (2 * MT_NS_PER_S) /* a purge of many GB may take that long */
+#define STACK_BYTES   (256 * 1024)
+#define PAUSE_NS      (2 * MT_NS_PER_S) /* a purge of many GB may take that long */
+#define PAUSE_STEP_NS 20000 /* of the first look for its end; an idle worker needs about 100 us */
 /* time for a thread to start on a busy machine */
 #define START_NS   (100 * MT_NS_PER_MS)
+#define STEP_NS    (20 * MT_NS_PER_MS)
 #define COPIED_FDS 64 /* CLOSE_RANGE_UNSHARE copies the first word of the table, then closes it */
 /* cleared when their cleanup runs */
 #define DEFERRED_BITS (MT_CONTROL_SIGNAL | MT_CONTROL_API)
@@ -270,11 +270,14 @@ bool mt_worker_has_same_credentials(void)
 bool mt_worker_pause(void)
 {
 	uint64_t until = mt_os_now_ns() + PAUSE_NS;
+	uint64_t step_ns = PAUSE_STEP_NS;
 
 	mt_assert(!mt_thread_is_ours()); /* it would wait for itself */
 	ask_to_stop();
-	while (is_alive() && mt_os_now_ns() < until)
-		mt_os_sleep_ns(MT_NS_PER_MS);
+	while (is_alive() && mt_os_now_ns() < until) {
+		mt_os_sleep_ns(step_ns);
+		step_ns = mt_min_u64(2 * step_ns, MT_NS_PER_MS);
+	}
 	if (!is_alive())
 		return true;
 	mt_worker_resume();
@@ -291,60 +294,8 @@ void mt_worker_resume(void)
 	(void)mt_worker_start();
 }
 
-void mt_worker_fork_child(void)
-{
-	mt_thread_reset(&thread);
-	mt_store_relaxed(&thread_id, 0);
-	mt_store_relaxed(&is_stopping, false);
-}
-
-/* ---- main exit ---- */
-
-#define STEP_NS (20 * MT_NS_PER_MS)
-/* failed counts in a row before it gives up: one second */
-#define FAILURES_MAX          50
-#define MAIN_EXIT_STACK_BYTES (8 * MT_MIB) /* the program's exit handlers run on it */
-
-static struct mt_thread end_thread; /* waits until only threads of the shim are left */
-static sigset_t main_mask;          /* of the main thread */
-
-/* All but the one that waits for the end. */
-static uint64_t count_other_threads(void)
-{
-	return (uint64_t)mt_worker_is_running() + mt_devices_thread_runs() +
-	       mt_interpreter_thread_runs();
-}
-
-uint64_t mt_worker_main_exit_own_threads(void)
-{
-	return count_other_threads() + mt_thread_is_running(&end_thread);
-}
-
-/* Waits until only threads of the shim are left. Returns false if they could not be counted for
- * a second. */
-static bool wait_until_last(void)
-{
-	unsigned int failures = 0;
-
-	while (failures < FAILURES_MAX || mt_devices_thread_runs()) {
-		/* The shim's threads first: one that starts in between then counts as a thread to
-		 * wait for. */
-		uint64_t own = count_other_threads();
-		char text[1024];
-		bool known = mt_os_read_file("/proc/self/stat", text, sizeof(text)) > 0;
-
-		if (known && mt_main_thread_is_last(text, own))
-			return true;
-		failures = known ? 0 : failures + 1;
-		mt_os_sleep_ns(STEP_NS);
-	}
-	return false;
-}
-
-/* Ends the worker before this thread. libc has its last thread call exit, which flushes stdout, and
- * the worker has no descriptors. The last sleep is for sandboxes in which the worker's end cannot
- * be seen. */
-static void stop_worker(void)
+/* The last sleep is for sandboxes in which the worker's end cannot be seen. */
+void mt_worker_end(void)
 {
 	ask_to_stop();
 	while (is_alive())
@@ -352,42 +303,9 @@ static void stop_worker(void)
 	mt_os_sleep_ns(STEP_NS);
 }
 
-static void *wait_for_end(void *unused)
+void mt_worker_fork_child(void)
 {
-	if (wait_until_last()) {
-		/* The shim's threads block all signals; the program's exit handlers run with its
-		 * own mask. */
-		pthread_sigmask(SIG_SETMASK, &main_mask, NULL);
-		exit(0);
-	}
-	mt_log(MT_LOG_INFO, "the main thread has ended and the threads cannot be counted: no "
-			    "cleanups from now on");
-	stop_worker();
-	return unused;
-}
-
-void mt_worker_main_exit_handle(void)
-{
-	mt_main_thread_forget();
-	pthread_sigmask(SIG_SETMASK, NULL, &main_mask);
-	if (!mt_thread_start(&end_thread, wait_for_end, MAIN_EXIT_STACK_BYTES))
-		stop_worker();
-}
-
-void mt_worker_main_exit_fork_child(void)
-{
-	mt_thread_reset(&end_thread);
-}
-
-/* flag, no ordering: only the main thread and threads that it started read it */
-static _Atomic bool is_watched;
-
-void mt_worker_main_exit_note_watched(bool watched)
-{
-	mt_store_relaxed(&is_watched, watched);
-}
-
-bool mt_worker_main_exit_is_watched(void)
-{
-	return mt_load_relaxed(&is_watched);
+	mt_thread_reset(&thread);
+	mt_store_relaxed(&thread_id, 0);
+	mt_store_relaxed(&is_stopping, false);
 }

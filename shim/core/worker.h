@@ -28,31 +28,11 @@ bool mt_worker_has_same_credentials(void);
 bool mt_worker_pause(void);
 void mt_worker_resume(void);
 
+/* Ends the thread for good and waits for that, without a limit. For the main thread that ends: libc
+ * has its last thread call exit, which flushes stdout, and the worker has no descriptors. */
+void mt_worker_end(void);
+
 /* Resets the module in a forked child, where the thread does not exist. */
 void mt_worker_fork_child(void);
-
-/* ---- main exit ---- */
-
-/* Ends a process whose main thread ended by pthread_exit. libc ends a process with its last thread,
- * and the shim's threads count. So one more thread waits until only threads of the shim are left,
- * and then calls exit(0) as libc does. If it cannot count the threads, the shim's threads end
- * instead, and libc ends the process itself. So a program that would go on is never ended. Any
- * thread may call. Owns that thread. Takes no lock. A main thread that makes the exit system call,
- * or that a seccomp filter kills, is handled by core/worker.c: no exit handler runs then. */
-
-/* Starts the waiting thread. Called once, on the main thread while it ends. Never call it inside
- * the allocator. */
-void mt_worker_main_exit_handle(void);
-
-/* Tells whether the end of the main thread will be noticed: heap/account.c owns the key destructor
- * for it. While it is not watched the shim starts no thread. */
-void mt_worker_main_exit_note_watched(bool watched);
-bool mt_worker_main_exit_is_watched(void);
-
-/* Returns how many of the process's threads belong to the shim. */
-uint64_t mt_worker_main_exit_own_threads(void);
-
-/* Forgets the thread in a forked child, where it does not exist. */
-void mt_worker_main_exit_fork_child(void);
 
 #endif

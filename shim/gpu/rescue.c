@@ -7,6 +7,7 @@
 #include "core/cleanup.h"
 #include "core/config.h"
 #include "core/control_file.h"
+#include "core/control_rescue.h"
 #include "core/files.h"
 #include "core/services.h"
 #include "core/publish.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/services.h"
-#include "core/worker.h"
+#include "core/main_exit.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/libc.h"
@@ -246,9 +246,9 @@ static bool remember(struct mt_thread_counters *counters)
 {
 	bool done = pthread_setspecific(fold_key, counters) == 0;
 
-	if (done && !mt_worker_main_exit_is_watched() && mt_os_gettid() == mt_os_getpid()) {
+	if (done && !mt_main_exit_is_watched() && mt_os_gettid() == mt_os_getpid()) {
 		counters->is_main = true;
-		mt_worker_main_exit_note_watched(true);
+		mt_main_exit_note_watched(true);
 	}
 	return done;
 }
@@ -486,7 +486,7 @@ void mt_account_fork_child(void)
 
 	mt_lock_fork_child(&list_lock, is_list_ours);
 	/* The thread that forks is the main thread of the child. */
-	mt_worker_main_exit_note_watched(false);
+	mt_main_exit_note_watched(false);
 	mt_account_know_main();
 	/* A handler has interrupted a change of the lists, which goes on in this child: it counts
 	 * nothing. */

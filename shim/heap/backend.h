@@ -113,7 +113,6 @@ struct mt_backend {
 	bool figures_show_dirty;
 	bool live_unknown; /* not counted, and figures returns false */
 	bool purge_impossible;
-	bool purge_stalls; /* a purge holds a lock that every malloc may want */
 	bool (*figures)(struct mt_heap_figures *out);
 	/* Fills dirty_bytes and active_bytes alone, at a fraction of the cost. Any thread. NULL, or
 	 * false: call figures instead. */

@@ -1,8 +1,6 @@
-/* heap/dlsym.c -- see heap/dlsym.h. The jumps that leave the caller's return address where the real
- * dlsym looks for it are in dlsym_ARCH.S. Neither tables of pointers nor functions of libc: they
- * may not be relocated yet. */
-#include "heap/dlsym.h"
-
+/* heap/dlsym.c -- see heap/entries.h. The jumps that leave the caller's return address where the
+ * real dlsym looks for it are in dlsym_ARCH.S. Neither tables of pointers nor functions of libc:
+ * they may not be relocated yet. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -85,6 +83,18 @@ static MT_COLD void *replace_heap(void *handle, const char *name, const char *ve
 	real = mt_init_uses_jemalloc() ? mt_loader_look_up(handle, name, version) : NULL;
 	errno = kept;
 	return real && mt_loader_is_libc_function(name, real) ? (void *)(uintptr_t)own : NULL;
+}
+
+/* gpu/lookup.c has it. A library that is built without gpu/ (CUDA=0) replaces no name of the
+ * driver. */
+__attribute__((weak)) void *mt_dlsym_replace_driver(void *handle, const char *name,
+						    const char *version, const void *caller)
+{
+	(void)handle;
+	(void)name;
+	(void)version;
+	(void)caller;
+	return NULL;
 }
 
 void *mt_dlsym_replace(void *handle, const char *name, const char *version, const void *caller)

@@ -39,7 +39,7 @@ static struct mt_heap_ops serving = {
 	MT_EXPORT type name params;                                                                \
 	MT_EXPORT type name params                                                                 \
 	{                                                                                          \
-		mt_lock_check_foreign_call(#name);                                                 \
+		mt_lock_check_entry(#name);                                                        \
 		return serving.name args;                                                          \
 	}
 MT_HEAP_ALLOCATING(X)

@@ -59,4 +59,39 @@ const struct mt_heap_ops *mt_passthrough_ops(void);
 /* Notes that a call has reached malloc while the heap starts; see mt_heap_is_shadowed. */
 bool mt_heap_was_called(void);
 
+/* ---- heap/dlsym.c ---- */
+
+/* Which names dlsym and dlvsym answer with a function of ours: the driver's (gpu/lookup.h), and
+ * those of the heap family if a handle leads to libc's own. A program may ask libc's handle for
+ * malloc and give the block to the free that it is linked to (Python's ctypes, P/Invoke, foreign
+ * functions of any language), or the other way round. */
+
+#pragma GCC visibility push(hidden)
+
+/* Called by dlsym_ARCH.S for every handle but RTLD_NEXT; version is NULL for dlsym. The function to
+ * answer with, or NULL for "let the real one answer its caller". Keeps errno. Safe before our
+ * relocation and inside the start of a sanitizer's runtime. The first question for a name of the
+ * heap family starts the heap, as a call of malloc at that moment would. */
+void *mt_dlsym_replace(void *handle, const char *name, const char *version, const void *caller);
+
+/* gpu/lookup.c: the answer for names that begin with "cu". */
+void *mt_dlsym_replace_driver(void *handle, const char *name, const char *version,
+			      const void *caller);
+
+#pragma GCC visibility pop
+
+/* ---- heap/address_space.c ---- */
+
+/* Limits of the address space of this process (RLIMIT_AS, RLIMIT_DATA). What the library reserves
+ * or keeps mapped counts against them. Owns no state. Any thread. */
+
+/* Reads the limits of the process. If one is new, returns reserved address space that was never
+ * used, and has jemalloc unmap what is free, from now on too. Two system calls. Takes the purge
+ * lock. */
+void mt_address_space_follow(void);
+
+/* For a program that locks all that is mapped: as for a limit, but returns what nobody uses of
+ * reserved address space, since it would be locked too. */
+void mt_address_space_limit_locked(void);
+
 #endif

@@ -340,7 +340,6 @@ static enum mt_reclaimed glibc_reclaim(uint64_t keep_bytes, uint64_t patience_ns
 
 const struct mt_backend mt_glibc_backend = {
 	.counting = MT_COUNTING_CHUNKS,
-	.purge_stalls = true,
 	.figures = glibc_figures,
 	.purge = glibc_purge,
 	.unmerged_bytes = glibc_unmerged,

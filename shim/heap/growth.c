@@ -3,13 +3,11 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "core/components.h"
 #include "core/config.h"
 #include "core/init.h"
 #include "core/services.h"
 #include "core/worker.h"
 #include "heap/account.h"
-#include "heap/backend.h"
 #include "heap/entries.h"
 #include "heap/trim.h"
 #include "sys/atomic.h"

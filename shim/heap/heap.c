@@ -11,16 +11,14 @@
 #include "core/init.h"
 #include "core/log.h"
 #include "core/thread.h"
-#include "core/worker.h"
+#include "core/main_exit.h"
 #include "heap/account.h"
-#include "heap/address_space.h"
 #include "heap/asleep.h"
 #include "heap/backend.h"
 #include "heap/entries.h"
 #include "heap/glibc.h"
 #include "heap/growth.h"
-#include "heap/jemalloc_prof.h"
-#include "heap/jemalloc_thread.h"
+#include "heap/jemalloc.h"
 #include "heap/profile_dump.h"
 #include "heap/trim.h"
 #include "sys/atomic.h"
@@ -58,7 +56,7 @@ static void thread_born(void *counters)
 
 static bool serve_embedded(bool at_once, const struct mt_backend_hooks *hooks)
 {
-	mt_account_start(NULL, mt_worker_main_exit_handle);
+	mt_account_start(NULL, mt_main_exit_handle);
 	if (at_once)
 		return mt_asleep_begin_awake(mt_config(), hooks);
 	if (!mt_asleep_start(mt_config(), hooks))
@@ -75,11 +73,11 @@ static void serve_system(const struct mt_backend_hooks *hooks)
 	mt_asleep_give_up();
 	mt_state_note_heap(mt_backend_identity()->allocator, false);
 	if (backend->counting == MT_COUNTING_CHUNKS) {
-		mt_account_start(NULL, mt_worker_main_exit_handle);
+		mt_account_start(NULL, mt_main_exit_handle);
 		mt_heap_serve(mt_glibc_accounting_ops());
 		return;
 	}
-	mt_account_watch_main(mt_worker_main_exit_handle);
+	mt_account_watch_main(mt_main_exit_handle);
 	mt_heap_serve(mt_backend_is_shadowed() ? mt_heap_shadowed_ops() : mt_passthrough_ops());
 }
 

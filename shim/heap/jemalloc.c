@@ -1,8 +1,6 @@
 /* heap/jemalloc.c -- the embedded jemalloc as a backend: its settings, its figures, its purge, and
  * the few calls of it that come to us instead of to libc (jemalloc.mk renames them to mt_je_...).
  */
-#include "heap/jemalloc.h"
-#include "heap/jemalloc_api.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -14,20 +12,11 @@
 #include "heap/account.h"
 #include "heap/backend.h"
 #include "heap/glibc.h"
-#include "heap/jemalloc_arena.h"
-#include "heap/jemalloc_caches.h"
-#include "heap/jemalloc_conf.h"
-#include "heap/jemalloc_thread.h"
-#include "heap/jemalloc_unmap.h"
-#include "heap/jemalloc_errors.h"
-#include "heap/jemalloc_pages.h"
-#include "heap/jemalloc_prof.h"
+#include "heap/jemalloc_internal.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/loader.h"
 #include "sys/os.h"
-#include "sys/libc.h"
-#include "sys/lock.h"
 #include "core/log.h"
 #include "core/services.h"
 
@@ -476,7 +465,6 @@ static const struct mt_backend jemalloc_backend = {
 	.ops = &jemalloc_ops,
 	.counting = MT_COUNTING_OWN,
 	.figures_show_dirty = true,
-	.purge_stalls = false,
 	.figures = jemalloc_figures,
 	.info = jemalloc_info,
 	.classes = mt_jemalloc_classes,

@@ -1,4 +1,4 @@
-#include "heap/jemalloc_arena.h"
+#include "heap/jemalloc_internal.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -8,10 +8,6 @@
 
 #include "core/log.h"
 #include "core/worker.h"
-#include "heap/jemalloc_conf.h"
-#include "heap/jemalloc_errors.h"
-#include "heap/jemalloc_pages.h"
-#include "heap/jemalloc_api.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -124,7 +120,7 @@ static MT_COLD void purge_unfit(uint64_t free_before)
 	errno = kept;
 }
 
-/* realloc moves the pages of a block only if it begins at one (jemalloc_pages.h). */
+/* realloc moves the pages of a block only if it begins at one (heap/jemalloc_pages.c). */
 void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero)
 {
 	void *from = arena_of(arena, bytes);

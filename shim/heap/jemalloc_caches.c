@@ -1,4 +1,4 @@
-#include "heap/jemalloc_caches.h"
+#include "heap/jemalloc_internal.h"
 
 #include <fcntl.h>
 #include <stddef.h>
@@ -14,7 +14,6 @@
 #include "core/thread.h"
 #include "heap/account.h"
 #include "heap/backend.h"
-#include "heap/jemalloc_api.h"
 #include "heap/purge_lock.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"

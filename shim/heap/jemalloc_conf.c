@@ -1,4 +1,4 @@
-#include "heap/jemalloc_conf.h"
+#include "heap/jemalloc_internal.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "core/log.h"
-#include "heap/jemalloc_api.h"
 #include "sys/format.h"
 #include "sys/os.h"
 
@@ -41,7 +40,7 @@
 /* The first five are refused to everyone: a bad setting, or what the kernel refuses, is a line on
  * stderr, never the end of the program; a thread that jemalloc starts from inside itself, before
  * the program's libraries are initialised, hangs it; and the events that would print statistics
- * serve something else (jemalloc_thread.h). */
+ * serve something else (heap/jemalloc_thread.c). */
 #define REFUSED_ALWAYS 5
 static const char *const refused_keys[] = {
 	"abort",          "abort_conf",     "background_thread", "max_background_threads",

@@ -1,14 +1,10 @@
-#include "heap/jemalloc_errors.h"
-
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "heap/jemalloc_conf.h"
-#include "heap/jemalloc_pages.h"
-#include "heap/jemalloc_api.h"
+#include "heap/jemalloc_internal.h"
 #include "sys/attr.h"
 #include "sys/format.h"
 #include "sys/libc.h"

@@ -1,5 +1,3 @@
-#include "heap/jemalloc_pages.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -9,8 +7,7 @@
 #include <sys/syscall.h>
 
 #include "core/services.h"
-#include "heap/jemalloc_api.h"
-#include "heap/jemalloc_conf.h"
+#include "heap/jemalloc_internal.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/atomic.h"
@@ -181,6 +178,14 @@ void mt_jemalloc_purge_arena_soon(unsigned int index)
 void mt_jemalloc_pages_fork_child(void)
 {
 	mt_store_relaxed(&purged_pages, 0);
+}
+
+unsigned int mt_jemalloc_arenas_count(void)
+{
+	unsigned int count = 0;
+	size_t bytes = sizeof(count);
+
+	return je_mallctl("arenas.narenas", &count, &bytes, NULL, 0) == 0 ? count : 0;
 }
 
 /* The sum over all arenas, and the arena that has most. */

@@ -1,6 +1,6 @@
 /* heap/jemalloc_prof.c -- jemalloc's heap profiler: switched on and off, and asked for its profile.
  */
-#include "heap/jemalloc_prof.h"
+#include "heap/jemalloc_internal.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,7 +13,6 @@
 #include "core/services.h"
 #include "core/log.h"
 #include "core/thread.h"
-#include "heap/jemalloc_api.h"
 #include "sys/atomic.h"
 #include "sys/loader.h"
 #include "sys/os.h"

@@ -4,7 +4,6 @@
  * first arena. These functions come instead of jemalloc's own if other files of it call them
  * (jemalloc.mk). Any thread, inside jemalloc. Source: src/tcache.c and src/jemalloc.c of jemalloc
  * 5.2 and 5.3; glibc's tst-malloc-thread-fail. */
-#include "heap/jemalloc_thread.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -15,12 +14,7 @@
 #include "core/services.h"
 #include "core/worker.h"
 #include "heap/account.h"
-#include "heap/jemalloc_api.h"
-#include "heap/jemalloc_arena.h"
-#include "heap/jemalloc_caches.h"
-#include "heap/jemalloc_errors.h"
-#include "heap/jemalloc_pages.h"
-#include "heap/jemalloc_prof.h"
+#include "heap/jemalloc_internal.h"
 #include "heap/page_flags.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
@@ -325,6 +319,73 @@ void mt_je_stats_interval_event_handler(void *thread)
 {
 	(void)thread;
 	on_event();
+}
+
+/* ---- counters of threads ---- */
+
+/* Where, from the address that jemalloc announces for a thread, its two byte counters lie; the same
+ * for all threads, since both are in one thread-local object. Written before another thread uses
+ * jemalloc. */
+static bool offsets_are_known;
+static ptrdiff_t allocated_offset;
+static ptrdiff_t freed_offset;
+static MT_TLS const char *own_counters;
+
+void mt_jemalloc_counters_note_thread(const void *counters)
+{
+	own_counters = counters;
+}
+
+bool mt_jemalloc_counters_have_thread(void)
+{
+	return own_counters != NULL;
+}
+
+void mt_jemalloc_counters_begin(void)
+{
+	uint64_t *allocated = NULL;
+	uint64_t *freed = NULL;
+	size_t bytes = sizeof(allocated);
+
+	if (je_mallctl("thread.allocatedp", &allocated, &bytes, NULL, 0) != 0 ||
+	    je_mallctl("thread.deallocatedp", &freed, &bytes, NULL, 0) != 0)
+		return;
+	allocated_offset = (const char *)allocated - own_counters;
+	freed_offset = (const char *)freed - own_counters;
+	offsets_are_known = true;
+}
+
+static uint64_t read_counter(const char *at)
+{
+	uint64_t value;
+
+	/* Written by its owner with plain 8-byte stores: on a 64-bit machine a reader sees the old
+	 * or the new one. */
+	__atomic_load((const uint64_t *)(const void *)at, &value, __ATOMIC_RELAXED);
+	return value;
+}
+
+bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed)
+{
+	const char *base = counters;
+
+	if (!offsets_are_known)
+		return false;
+	*out_allocated = base ? read_counter(base + allocated_offset) : 0;
+	*out_freed = base ? read_counter(base + freed_offset) : 0;
+	return true;
+}
+
+bool mt_jemalloc_own_counters(uint64_t *out_allocated, uint64_t *out_freed)
+{
+	return own_counters && mt_jemalloc_counters(own_counters, out_allocated, out_freed);
+}
+
+bool mt_jemalloc_thread_has_allocated(void)
+{
+	uint64_t allocated, freed;
+
+	return mt_jemalloc_own_counters(&allocated, &freed) && allocated;
 }
 
 /* ---- fork ---- */

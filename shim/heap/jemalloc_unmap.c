@@ -1,5 +1,3 @@
-#include "heap/jemalloc_unmap.h"
-
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -7,9 +5,7 @@
 #include <sys/mman.h>
 
 #include "core/init.h"
-#include "heap/jemalloc_arena.h"
-#include "heap/jemalloc_api.h"
-#include "heap/jemalloc_pages.h"
+#include "heap/jemalloc_internal.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
 #include "sys/atomic.h"

@@ -18,8 +18,7 @@
 #include "heap/backend.h"
 #include "heap/entries.h"
 #include "heap/glibc.h"
-#include "heap/jemalloc_api.h"
-#include "heap/jemalloc_caches.h"
+#include "heap/jemalloc.h"
 #include "heap/trim.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
@@ -71,16 +70,22 @@ MT_EXPORT int malloc_trim(size_t pad)
 	return answer;
 }
 
-#define EMBEDDED(call)                                                                             \
-	if (mt_init_uses_jemalloc() && !mt_loader_symbol(RTLD_NEXT, "mallocx") &&                  \
-	    mt_asleep_wake())                                                                      \
-	return mt_jemalloc_caches_wait(), call
+/* Returns whether the embedded jemalloc takes the call; the calling thread may use its cache then.
+ */
+static bool is_embedded(void)
+{
+	if (!mt_init_uses_jemalloc() || mt_loader_symbol(RTLD_NEXT, "mallocx") || !mt_asleep_wake())
+		return false;
+	mt_jemalloc_caches_wait();
+	return true;
+}
 
 MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes)
 {
 	int (*next)(const char *, void *, size_t *, void *, size_t);
 
-	EMBEDDED(je_mallctl(name, old, old_bytes, new, new_bytes));
+	if (is_embedded())
+		return je_mallctl(name, old, old_bytes, new, new_bytes);
 	*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "mallctl");
 	return next ? next(name, old, old_bytes, new, new_bytes) : ENOENT;
 }
@@ -89,7 +94,8 @@ MT_EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *mib_length
 {
 	int (*next)(const char *, size_t *, size_t *);
 
-	EMBEDDED(je_mallctlnametomib(name, mib, mib_length));
+	if (is_embedded())
+		return je_mallctlnametomib(name, mib, mib_length);
 	*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "mallctlnametomib");
 	return next ? next(name, mib, mib_length) : ENOENT;
 }
@@ -99,7 +105,8 @@ MT_EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size
 {
 	int (*next)(const size_t *, size_t, void *, size_t *, void *, size_t);
 
-	EMBEDDED(je_mallctlbymib(mib, mib_length, old, old_bytes, new, new_bytes));
+	if (is_embedded())
+		return je_mallctlbymib(mib, mib_length, old, old_bytes, new, new_bytes);
 	*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "mallctlbymib");
 	return next ? next(mib, mib_length, old, old_bytes, new, new_bytes) : ENOENT;
 }
@@ -116,8 +123,10 @@ MT_EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *arg
 {
 	void (*next)(void (*)(void *, const char *), void *, const char *);
 
-	EMBEDDED(
-		je_malloc_stats_print(write ? write : write_to_programs_stderr, argument, options));
+	if (is_embedded()) {
+		je_malloc_stats_print(write ? write : write_to_programs_stderr, argument, options);
+		return;
+	}
 	*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "malloc_stats_print");
 	if (next)
 		next(write, argument, options);

@@ -6,12 +6,7 @@
 
 #include "heap/backend.h"
 #include "heap/entries.h"
-#include "heap/jemalloc.h"
-#include "heap/jemalloc_caches.h"
-#include "heap/jemalloc_prof.h"
-#include "heap/jemalloc_thread.h"
-#include "heap/jemalloc_api.h"
-#include "heap/jemalloc_unmap.h"
+#include "heap/jemalloc_internal.h"
 
 const bool mt_jemalloc_is_built = false;
 

@@ -171,7 +171,6 @@ static enum mt_reclaimed system_reclaim(uint64_t keep_bytes, uint64_t patience_n
 
 static struct mt_backend system_backend = {
 	.counting = MT_COUNTING_NONE,
-	.purge_stalls = true,
 	.figures = system_figures,
 	.purge = system_purge,
 	.reclaim = system_reclaim,

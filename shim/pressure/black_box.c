@@ -8,6 +8,7 @@
 
 #include "core/cgroup.h"
 #include "core/components.h"
+#include "core/last_file.h"
 #include "core/services.h"
 #include "core/publish.h"
 #include "core/thread.h"
@@ -71,8 +72,9 @@ static bool meets_limit_within(const struct mt_black_box_sample *now, uint64_t r
 
 /* ---- growth sites ---- */
 
-#define LINES_MAX 6u  /* of Python, of one site */
-#define TRIES     100 /* for the table, by the worker */
+#define LINES_MAX  6u   /* of Python, of one site */
+#define LINE_BYTES 4400 /* of /proc/self/maps: a path has up to 4,096 */
+#define TRIES      100  /* for the table, by the worker */
 
 struct site {
 	uint64_t bytes, largest_bytes, count;
@@ -346,10 +348,10 @@ static bool match_mapping(char *line, void *context)
 static void describe_code(uintptr_t address, struct mt_last_site *to)
 {
 	static struct code code; /* the worker's stack is small */
+	static char text[LINE_BYTES];
 
 	code = (struct code){.address = address, .site = to};
-
-	mt_cgroup_each_line("/proc/self/maps", match_mapping, &code);
+	mt_os_each_line("/proc/self/maps", text, sizeof(text), match_mapping, &code);
 }
 
 static void describe(const struct site *from, struct mt_last_site *to)
@@ -543,7 +545,7 @@ static void write_file(const struct mt_black_box_sample *now, uint64_t rate)
 
 	compose(now, rate);
 	mt_assert(now->limit_bytes > 0);
-	(void)mt_publish_last_write(file);
+	(void)mt_last_file_write(file);
 	is_critical = now->is_critical;
 	written_ns = now->now_ns;
 	compose_ns = mt_os_now_ns() - start_ns;
@@ -571,7 +573,7 @@ void mt_black_box_stop(void)
 {
 	is_watching = false;
 	sites_stop();
-	mt_publish_last_remove();
+	mt_last_file_remove();
 	written_ns = began_ns = before_ns = 0;
 }
 
@@ -596,7 +598,7 @@ void mt_black_box_note(const struct mt_black_box_sample *now)
 	if (!is_watching &&
 	    (now->used_bytes > now->limit_bytes / WATCH_SHARE ||
 	     meets_limit_within(now, rate, WATCH_NS)) &&
-	    mt_publish_last_is_wanted())
+	    mt_last_file_is_wanted())
 		watch(now);
 	if (!is_watching)
 		return;
@@ -606,7 +608,7 @@ void mt_black_box_note(const struct mt_black_box_sample *now)
 		    (now->is_critical && !is_critical))
 			write_file(now, rate);
 	} else if (written_ns && now->now_ns - written_ns >= AGAIN_NS) {
-		mt_publish_last_remove();
+		mt_last_file_remove();
 		written_ns = 0;
 	}
 }
@@ -627,5 +629,5 @@ void mt_black_box_fork_child(void)
 	is_watching = false;
 	began_ns = before_ns = written_ns = compose_ns = writes_count = 0;
 	sites_fork_child();
-	mt_publish_last_fork_child();
+	mt_last_file_fork_child();
 }

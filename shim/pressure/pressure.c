@@ -1,7 +1,5 @@
 /* pressure/pressure.c -- the component: samples the limits of the container, the machine and the
  * devices, and cleans up when usage comes close. Worker thread only. */
-#include "pressure/pressure.h"
-
 #include <string.h>
 
 #include "core/cgroup.h"
@@ -15,6 +13,7 @@
 #include "heap/account.h"
 #include "pressure/black_box.h"
 #include "pressure/policy.h"
+#include "pressure/pressure_internal.h"
 #include "pressure/reclaim.h"
 #include "sys/format.h"
 #include "sys/os.h"
@@ -213,8 +212,6 @@ static void log_plan(const struct sample *sample, const struct mt_pressure_plan 
 
 /* ---- the report of MT_RSS_LIMIT_MB ---- */
 
-#define THREADS_FIELD 20 /* proc(5), num_threads */
-
 /* ---- memory by owner ---- */
 
 static void fill_shares(struct mt_stats_limit_report *limit_report,
@@ -326,7 +323,7 @@ static void report_rss_limit(uint64_t limit_bytes)
 	limit_report.file_bytes = full.file_bytes;
 	limit_report.shmem_bytes = full.shmem_bytes;
 	limit_report.swap_bytes = full.swap_bytes;
-	limit_report.threads_count = mt_os_own_procstat_number(THREADS_FIELD);
+	limit_report.threads_count = mt_os_own_procstat_number(MT_PROCSTAT_THREADS);
 	figures = mt_publish_lock();
 	mt_pressure_rss_limit_attribute(&limit_report, figures, figures->heap_resident_bytes != 0);
 	mt_publish_unlock();

@@ -13,6 +13,7 @@
 #include "heap/account.h"
 #include "heap/backend.h"
 #include "heap/trim.h"
+#include "pressure/pressure_internal.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/loader.h"

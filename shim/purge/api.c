@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "heap/account.h"
-#include "heap/backend.h"
 #include "sys/attr.h"
 #include "core/config.h"
 #include "core/init.h"
@@ -11,7 +10,7 @@
 #include "core/cleanup.h"
 #include "core/control_file.h"
 #include "core/worker.h"
-#include "purge/rounds.h"
+#include "purge/purge.h"
 #include "sys/rss.h"
 #include "core/publish.h"
 

@@ -6,8 +6,7 @@
 #include "core/config.h"
 #include "core/control_file.h"
 #include "core/log.h"
-#include "purge/tick.h"
-#include "purge/rounds.h"
+#include "purge/purge.h"
 #include "sys/atomic.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
@@ -17,7 +16,7 @@
 static _Atomic bool growth_wakes_worker;
 static _Atomic bool has_grown;
 static uint64_t next_tick_ns; /* worker thread */
-static uint64_t started_ns;   /* worker thread */
+static uint64_t started_ns;   /* worker thread; 0 before the first worker of the process */
 static bool missing_logged;   /* worker thread; when the program ends, its last thread */
 
 static void grown(void)
@@ -25,7 +24,7 @@ static void grown(void)
 	atomic_store(&has_grown, true);
 	if (atomic_load(&growth_wakes_worker))
 		mt_control_notify(MT_CONTROL_GROWTH);
-	mt_tick_growth_note();
+	mt_purge_growth_note();
 }
 
 static void run_tick(bool has_grown_much)
@@ -71,7 +70,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 		mt_control_clear_bits(MT_CONTROL_SIGNAL);
 		mt_round_end_handle_signal();
 	}
-	mt_tick_growth_tick();
+	mt_purge_growth_tick();
 	mt_round_end_check_timer(now_ns);
 	log_missing_rounds(mt_sat_sub(now_ns, started_ns));
 	run_tick(bits & MT_CONTROL_GROWTH);
@@ -83,9 +82,13 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 
 static void start(void)
 {
-	next_tick_ns = 0;
-	started_ns = mt_os_now_ns();
-	mt_tick_start();
+	bool is_first = !started_ns;
+
+	if (is_first) {
+		next_tick_ns = 0;
+		started_ns = mt_os_now_ns();
+	}
+	mt_tick_start(is_first);
 }
 
 static bool request(const struct mt_request *wanted, enum mt_err *out)
@@ -111,7 +114,8 @@ static void stop(void)
 static void fork_child(void)
 {
 	mt_rounds_fork_child();
-	mt_tick_growth_fork_child();
+	mt_purge_growth_fork_child();
+	started_ns = 0;
 	missing_logged = false;
 	mt_store_relaxed(&growth_wakes_worker, false);
 	mt_store_relaxed(&has_grown, false);

@@ -1,4 +1,4 @@
-#include "purge/rounds.h"
+#include "purge/purge.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "core/control_file.h"
 #include "core/log.h"
 #include "core/publish.h"
+#include "purge/purge_internal.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"

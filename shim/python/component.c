@@ -4,13 +4,9 @@
 
 #include "core/cleanup.h"
 #include "core/components.h"
-#include "core/control_file.h"
 #include "core/services.h"
 #include "core/publish.h"
-#include "python/frames.h"
-#include "python/framework.h"
 #include "python/python.h"
-#include "python/lines.h"
 #include "python/objects.h"
 #include "sys/os.h"
 #include "sys/saturating.h"

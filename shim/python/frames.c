@@ -1,4 +1,4 @@
-#include "python/frames.h"
+#include "python/python.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,5 +1,3 @@
-#include "python/framework.h"
-
 #include <string.h>
 
 #include "core/thread.h"
@@ -10,6 +8,7 @@
 #include "core/control_file.h"
 #include "core/services.h"
 #include "python/python.h"
+#include "python/python_internal.h"
 
 #define STEP_MIN_NS (500 * MT_NS_PER_MS)
 #define FRESH_NS    (10 * MT_NS_PER_S)

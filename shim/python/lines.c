@@ -1,5 +1,3 @@
-#include "python/lines.h"
-
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>

@@ -6,6 +6,7 @@
 
 #include "python/object_pages.h"
 #include "python/cpython.h"
+#include "python/python_internal.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"

@@ -25,26 +25,6 @@ struct mt_python_allocator {
 	void (*free)(void *, void *);
 };
 
-/* Reserves up to range_bytes of address space. Returns false if that is not possible. Once. */
-bool mt_objects_start(size_t range_bytes);
-
-/* The functions for CPython. context: the struct mt_python_allocator that served the domain
- * before. */
-void *mt_objects_malloc(void *context, size_t size);
-void *mt_objects_calloc(void *context, size_t count, size_t size);
-void *mt_objects_realloc(void *context, void *block, size_t size);
-void mt_objects_free(void *context, void *block);
-
-/* From now on several threads may call at a time, and each call takes a lock; or one at a time
- * again. Under the GIL, with no other GIL in the process. */
-void mt_objects_share(bool shared);
-
-/* See core/services.h. Any thread. */
-void mt_objects_read(struct mt_object_heap_figures *out, bool exact);
-
-/* See core/services.h. */
-void mt_objects_limit(uint64_t address_bytes, uint64_t data_bytes);
-
 void mt_objects_fork_child(void);
 
 /* ---- object domains ---- */

@@ -8,6 +8,7 @@
 #include "python/cpython.h"
 #include "python/objects.h"
 #include "python/python.h"
+#include "python/python_internal.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 

@@ -63,7 +63,7 @@ void mt_tracing_fork_child(void);
 /* ---- the table ---- */
 
 /* Sums of bytes and blocks by Python stack, while a look at the allocating lines runs
- * (python/lines.h). Owns one mapping of a fixed size, of which the kernel backs what is used; what
+ * (python/lines.c). Owns one mapping of a fixed size, of which the kernel backs what is used; what
  * does not fit is counted as left out. One thread at a time: the worker maps, unmaps and reads it
  * while no pending call runs, the pending call fills it. Takes no lock. Never calls malloc. */
 
@@ -93,24 +93,9 @@ static inline uint32_t mt_tracing_name_slot(uint64_t sum, unsigned bits)
 	return (uint32_t)((sum * 0x9e3779b97f4a7c15ull) >> (64 - bits));
 }
 
-#define MT_LINE_TABLE_NONE UINT32_MAX
-
 /* Maps an empty table. Returns false if there is no memory for it. */
 bool mt_tracing_table_map(void);
 void mt_tracing_table_unmap(void);
-
-/* Returns the place of a file name, which is added if it is new; MT_NAME_TABLE_REST: no room. A
- * frame of that name has line 0. */
-uint32_t mt_tracing_table_name(const char *text, size_t bytes);
-
-/* Returns the index of a stack, which is added if it is new; MT_LINE_TABLE_NONE: no room. count:
- * 1 to MT_LINES_DEPTH_MAX. */
-uint32_t mt_tracing_table_stack(const struct mt_lines_frame *frames, uint32_t count);
-
-/* Adds one live block to a stack in a reading. The next reading begins with
- * mt_tracing_table_begin_reading. */
-void mt_tracing_table_begin_reading(uint32_t reading);
-void mt_tracing_table_add(uint32_t stack, uint64_t bytes);
 
 /* Fills in counts and what was left out, and the checksum of the contents. */
 void mt_tracing_table_describe(struct mt_lines_head *out);

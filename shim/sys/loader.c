@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <stddef.h>
@@ -15,7 +14,6 @@
 
 #include "sys/atomic.h"
 #include "sys/attr.h"
-#include "sys/lock.h"
 #include "sys/os.h"
 
 /* ---- the loaded objects ---- */
@@ -159,28 +157,13 @@ struct tables {
 
 /* ---- text: libc's functions may not be relocated yet ---- */
 
-static bool is_match(const char *glob, const char *text)
+static bool begins_with(const char *text, const char *prefix)
 {
-	const char *retry_glob = NULL;
-	const char *retry_text = NULL;
-
-	while (*text) {
-		if (*glob == '*') {
-			retry_glob = ++glob;
-			retry_text = text;
-		} else if (*glob == *text) {
-			glob++;
-			text++;
-		} else if (retry_glob) {
-			glob = retry_glob;
-			text = ++retry_text;
-		} else {
-			return false;
-		}
+	while (*prefix && *text == *prefix) {
+		text++;
+		prefix++;
 	}
-	while (*glob == '*')
-		glob++;
-	return !*glob;
+	return !*prefix;
 }
 
 static const char *last_part(const char *path)
@@ -301,16 +284,16 @@ static void *find_in(const struct mt_elf_object *object, const struct tables *ta
 }
 
 static bool is_named(const struct mt_elf_object *object, const struct tables *tables,
-		     const char *glob)
+		     const char *name)
 {
-	return (tables->soname && is_match(glob, tables->soname)) ||
-	       is_match(glob, last_part(object->path));
+	return (tables->soname && mt_loader_is_same(name, tables->soname)) ||
+	       mt_loader_is_same(name, last_part(object->path));
 }
 
 /* ---- searches ---- */
 
 struct path_query {
-	const char *glob;
+	const char *name;
 	char *path;
 	size_t path_bytes;
 };
@@ -321,7 +304,7 @@ static bool match_path(const struct mt_elf_object *object, void *context)
 	struct tables tables;
 	size_t i = 0;
 
-	if (!read_tables(object, &tables) || !is_named(object, &tables, path_query->glob))
+	if (!read_tables(object, &tables) || !is_named(object, &tables, path_query->name))
 		return false;
 	for (; object->path[i]; i++) {
 		if (i + 1 >= path_query->path_bytes)
@@ -332,17 +315,17 @@ static bool match_path(const struct mt_elf_object *object, void *context)
 	return true;
 }
 
-bool mt_loader_path(const char *soname_glob, char *out, size_t out_bytes)
+bool mt_loader_path(const char *soname, char *out, size_t out_bytes)
 {
-	struct path_query path_query = {.glob = soname_glob, .path = out, .path_bytes = out_bytes};
+	struct path_query path_query = {.name = soname, .path = out, .path_bytes = out_bytes};
 
 	return out_bytes && walk_all(match_path, &path_query);
 }
 
 static bool is_libc_name(const char *name)
 {
-	return is_match("libc.so.6", name) || is_match("libdl.so.2", name) ||
-	       is_match("ld-musl-*", name) || is_match("libc.musl-*", name);
+	return mt_loader_is_same(name, "libc.so.6") || mt_loader_is_same(name, "libdl.so.2") ||
+	       begins_with(name, "ld-musl-") || begins_with(name, "libc.musl-");
 }
 
 static bool is_libc(const struct mt_elf_object *object, const struct tables *tables)
@@ -569,6 +552,8 @@ MT_COLD void mt_loader_discover(void)
 	mt_store_relaxed(&mt_elf_real_dlsym, discovery.dlsym);
 }
 
+typedef void *(*dlvsym_fn)(void *handle, const char *name, const char *version);
+
 static void *known(_Atomic(void *) *word)
 {
 	void *real = mt_load_relaxed(word);
@@ -587,28 +572,18 @@ mt_dlsym_fn mt_loader_dlsym(void)
 	return real;
 }
 
-mt_dlvsym_fn mt_loader_dlvsym(void)
+static dlvsym_fn loader_dlvsym(void)
 {
-	mt_dlvsym_fn real;
+	dlvsym_fn real;
 
 	*(void **)(void *)&real = known(&mt_elf_real_dlvsym);
 	return real;
 }
 
-/* Makes later calls of mt_loader_dlsym and mt_loader_dlvsym return these functions. NULL keeps the
- * present one. Only mt_loader_use_next_dlsym calls this, from the constructor. */
-static MT_COLD void forward_to(void *by_name, void *by_version)
-{
-	if (by_version)
-		mt_store_relaxed(&mt_elf_real_dlvsym, by_version);
-	if (by_name)
-		mt_store_relaxed(&mt_elf_real_dlsym, by_name);
-}
-
 void *mt_loader_look_up(void *handle, const char *name, const char *version)
 {
 	mt_dlsym_fn by_name = mt_loader_dlsym();
-	mt_dlvsym_fn by_version = mt_loader_dlvsym();
+	dlvsym_fn by_version = loader_dlvsym();
 
 	if (version)
 		return by_version ? by_version(handle, name, version) : NULL;
@@ -710,112 +685,7 @@ MT_COLD void mt_loader_use_next_dlsym(void)
 		return;
 	by_version = mt_loader_symbol(RTLD_NEXT, "dlvsym");
 	mt_store_release(&libcs, mt_loader_dlsym());
-	forward_to(by_name, is_libcs(by_version) ? NULL : by_version);
-}
-
-/* ---- the gate ---- */
-
-/* a walk takes microseconds; a thread that stays inside must not block fork */
-#define INSIDE_WAIT_NS (200 * MT_NS_PER_MS)
-/* a fork copies the page tables of the whole process */
-#define FORK_WAIT_NS (5 * MT_NS_PER_S)
-#define STEP_NS      (MT_NS_PER_MS / 10)
-
-/* seq_cst both: either the entering thread sees the closed gate, or fork sees that thread. */
-static _Atomic uint32_t inside_count;
-static _Atomic uint32_t gate_closed;
-
-static _Atomic bool forked; /* set by the only thread of a new process, no ordering */
-
-static MT_TLS uint32_t depth; /* of this thread: a loaded library's code may enter again */
-
-void mt_loader_enter(void)
-{
-	uint64_t until = 0;
-
-	mt_lock_check_foreign_call("the loader");
-	if (depth++ > 0)
-		return;
-	for (;;) {
-		uint64_t now;
-
-		atomic_fetch_add(&inside_count, 1);
-		if (mt_likely(!atomic_load(&gate_closed)))
-			return;
-		now = mt_os_now_ns();
-		until = until ? until : now + FORK_WAIT_NS;
-		if (now >= until)
-			return;
-		atomic_fetch_sub(&inside_count, 1);
-		(void)mt_os_futex_wait(&gate_closed, 1, STEP_NS, MT_FUTEX_PRIVATE);
-	}
-}
-
-void mt_loader_leave(void)
-{
-	mt_assert(depth > 0);
-	if (--depth == 0)
-		atomic_fetch_sub(&inside_count, 1);
-}
-
-bool mt_loader_is_inside(void)
-{
-	return depth > 0;
-}
-
-bool mt_loader_is_forked(void)
-{
-	return mt_load_relaxed(&forked);
-}
-
-int mt_loader_iterate(int (*visit)(struct dl_phdr_info *info, size_t bytes, void *context),
-		      void *context)
-{
-	int kept = errno;
-	int answer;
-
-	mt_loader_enter();
-	answer = dl_iterate_phdr(visit, context);
-	mt_loader_leave();
-	errno = kept;
-	return answer;
-}
-
-/* Not counting the calling thread: a library may fork while it is loaded. */
-static uint32_t own_count(void)
-{
-	return depth > 0;
-}
-
-void mt_loader_fork_prepare(void)
-{
-	uint64_t until = 0;
-	uint32_t count;
-
-	mt_assert(!atomic_load(&gate_closed)); /* the publish lock serializes the callers */
-	mt_lock_check_enter(MT_RANK_loader);
-	atomic_store(&gate_closed, 1);
-	while ((count = atomic_load(&inside_count)) > own_count()) {
-		uint64_t now = mt_os_now_ns();
-
-		until = until ? until : now + INSIDE_WAIT_NS;
-		if (now >= until)
-			break;
-		/* No thread wakes this one: a walk must stay cheap, a fork is expensive anyway. */
-		(void)mt_os_futex_wait(&inside_count, count, STEP_NS, MT_FUTEX_PRIVATE);
-	}
-}
-
-void mt_loader_fork_parent(void)
-{
-	atomic_store(&gate_closed, 0);
-	mt_lock_check_leave(MT_RANK_loader);
-}
-
-/* Threads that were still inside do not exist in the child. */
-void mt_loader_fork_child(void)
-{
-	atomic_store(&inside_count, own_count());
-	mt_store_relaxed(&forked, true);
-	mt_loader_fork_parent();
+	if (!is_libcs(by_version))
+		mt_store_relaxed(&mt_elf_real_dlvsym, by_version);
+	mt_store_relaxed(&mt_elf_real_dlsym, by_name);
 }

@@ -10,11 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Finds the first loaded object whose DT_SONAME, or the last component of whose path, matches a
- * glob. soname_glob: "*" matches any text; no other wildcard. out: receives the path and a NUL,
- * only on success; out_bytes: its size. Returns false if no object matches or the path does not
- * fit. */
-bool mt_loader_path(const char *soname_glob, char *out, size_t out_bytes);
+/* Finds the first loaded object whose DT_SONAME, or the last component of whose path, is soname.
+ * out: receives the path and a NUL, only on success; out_bytes: its size. Returns false if there is
+ * none or the path does not fit. */
+bool mt_loader_path(const char *soname, char *out, size_t out_bytes);
 
 /* Returns libc's path if libc's symbol `name` has exactly this address; else NULL. Costs far
  * less than dladdr(3), which compares the address with every symbol of the object. */
@@ -44,14 +43,11 @@ void mt_loader_next_functions(const char *const *names, void **out, size_t count
  * a repeated search finds nothing new. */
 unsigned long long mt_loader_load_count(void);
 
-/* Return libc's dlsym and dlvsym, or NULL if there is none. The first call searches, later calls
- * read a word. Concurrent first calls store the same value. Safe before the loader has relocated
- * this library, and inside the start of a sanitizer's runtime. heap/dlsym_ARCH.S reads the
- * words. */
+/* Returns libc's dlsym, or NULL if there is none. The first call searches, later calls read a word.
+ * Concurrent first calls store the same value. Safe before the loader has relocated this library,
+ * and inside the start of a sanitizer's runtime. heap/dlsym_ARCH.S reads the words. */
 typedef void *(*mt_dlsym_fn)(void *handle, const char *name);
-typedef void *(*mt_dlvsym_fn)(void *handle, const char *name, const char *version);
 mt_dlsym_fn mt_loader_dlsym(void);
-mt_dlvsym_fn mt_loader_dlvsym(void);
 
 /* Calls the real dlsym (version: NULL) or dlvsym with the shim as the caller. handle: as for
  * dlsym(3). Returns NULL if there is no such symbol. */

@@ -106,7 +106,7 @@ void mt_lock_unlock_and_yield(struct mt_lock *lock)
 
 #define DEPTH 16 /* locks of one thread; the longest nesting has 5 */
 
-enum held { HELD_OURS, HELD_OUTSIDE, HELD_SHARED };
+enum held { HELD_OURS, HELD_NOTED, HELD_OUTSIDE, HELD_SHARED };
 
 static const struct {
 	const char *name;
@@ -261,11 +261,21 @@ void mt_lock_check_leave(enum mt_lock_rank rank)
 		die("leaves", rows[rank].name, ", which this thread has not entered", "");
 }
 
-void mt_lock_check_foreign_call(const char *what)
+static void check_held(enum held most, const char *what)
 {
 	for (uint32_t at = 0; at < stack.count; at++)
-		if (rank_at(at) != MT_RANK_NONE && rows[rank_at(at)].held == HELD_OURS)
+		if (rank_at(at) != MT_RANK_NONE && rows[rank_at(at)].held <= most)
 			die("holds", rows[rank_at(at)].name, " over ", what);
+}
+
+void mt_lock_check_foreign_call(const char *what)
+{
+	check_held(HELD_NOTED, what);
+}
+
+void mt_lock_check_entry(const char *what)
+{
+	check_held(HELD_OURS, what);
 }
 
 void mt_lock_check_wait(const char *what)

@@ -45,9 +45,13 @@ void mt_lock_check_reset(const void *lock);
 void mt_lock_check_enter(enum mt_lock_rank rank);
 void mt_lock_check_leave(enum mt_lock_rank rank);
 
-/* Checks before foreign code runs that the thread holds no lock of kind OURS. what: the callee, for
- * the message. */
+/* Checks before foreign code runs that the thread holds no lock of kind OURS or NOTED. what: the
+ * callee, for the message. */
 void mt_lock_check_foreign_call(const char *what);
+
+/* Checks the same in an entry that the program calls, maybe in a handler that has interrupted the
+ * holder of a lock of kind NOTED. */
+void mt_lock_check_entry(const char *what);
 
 /* Checks before the thread waits for another one that it holds no lock. what: the event it waits
  * for, for the message. */
@@ -65,6 +69,7 @@ bool mt_lock_is_held(enum mt_lock_rank rank);
 #define mt_lock_check_enter(rank)        ((void)0)
 #define mt_lock_check_leave(rank)        ((void)0)
 #define mt_lock_check_foreign_call(what) ((void)0)
+#define mt_lock_check_entry(what)        ((void)0)
 #define mt_lock_check_wait(what)         ((void)0)
 
 #endif

@@ -12,9 +12,8 @@
 #include "sys/os.h"
 
 /* Source: proc(5). */
-#define STATE_FIELD   3
-#define THREADS_FIELD 20
-#define EXIT_FIELD    52 /* in the format of wait(2) */
+#define STATE_FIELD 3
+#define EXIT_FIELD  52 /* in the format of wait(2) */
 
 /* sleeps of 1 ms until the kernel marks the main thread as a zombie */
 #define ZOMBIE_TRIES 1000
@@ -102,7 +101,7 @@ static bool is_zombie(const char *stat)
  * destructors run. */
 bool mt_main_thread_is_last(const char *stat, uint64_t own_threads)
 {
-	const char *threads = mt_os_procstat_at(stat, THREADS_FIELD);
+	const char *threads = mt_os_procstat_at(stat, MT_PROCSTAT_THREADS);
 	uint64_t count = threads ? mt_os_parse_number(threads) : 0;
 
 	return is_zombie(stat) && count > 0 && count <= 2 + own_threads;

@@ -370,6 +370,45 @@ uint64_t mt_os_parse_keyed_number(const char *text, const char *key)
 	return value ? mt_os_parse_number(value) : 0;
 }
 
+/* Also a last line without a newline. */
+void mt_os_each_line(const char *path, char *text, size_t text_bytes,
+		     bool (*visit)(char *line, void *context), void *context)
+{
+	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+	bool skips_line = false, is_done = false;
+	uint64_t offset = 0;
+	size_t length = 0;
+
+	while (fd >= 0 && !is_done) {
+		ssize_t got = mt_os_read_at(fd, text + length, text_bytes - 1 - length, offset);
+		char *line = text, *end;
+
+		if (got == -EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		offset += (uint64_t)got;
+		length += (size_t)got;
+		for (; !is_done && (end = memchr(line, '\n', length)); line = end + 1) {
+			*end = 0;
+			is_done = !skips_line && visit(line, context);
+			skips_line = false;
+			length -= (size_t)(end + 1 - line);
+		}
+		mt_assert(length < text_bytes);
+		memmove(text, line, length);
+		if (length == text_bytes - 1) {
+			skips_line = true;
+			length = 0;
+		}
+	}
+	text[length] = 0;
+	if (length && !is_done && !skips_line)
+		(void)visit(text, context);
+	if (fd >= 0)
+		mt_os_close(fd);
+}
+
 const char *mt_os_procstat_at(const char *stat, int number)
 {
 	const char *at = strrchr(stat, ')'); /* the name before it may contain any character */

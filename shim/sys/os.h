@@ -124,6 +124,11 @@ ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes);
 /* The same for an open file, which is closed. A negative fd is an error that is returned. */
 ssize_t mt_os_read_and_close(int fd, char *out, size_t out_bytes);
 
+/* Passes each line of a file, without its newline, to visit until that returns true. text: a buffer
+ * of text_bytes; longer lines are left out. */
+void mt_os_each_line(const char *path, char *text, size_t text_bytes,
+		     bool (*visit)(char *line, void *context), void *context);
+
 /* ---- text of the kernel's small files; pure ---- */
 
 /* Returns the decimal number at text, after spaces and tabs; 0 if there is none. */
@@ -139,6 +144,8 @@ uint64_t mt_os_parse_keyed_number(const char *text, const char *key);
 /* Returns the start of a field in the text of /proc/PID/stat; NULL if it is missing. number: the
  * field's number in proc(5), 3 or larger. */
 const char *mt_os_procstat_at(const char *stat, int number);
+
+#define MT_PROCSTAT_THREADS 20 /* proc(5), num_threads */
 
 /* Returns such a field as a number; 0 if it is missing. */
 uint64_t mt_os_procstat_number(const char *stat, int number);

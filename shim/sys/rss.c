@@ -1,7 +1,7 @@
 #include "sys/rss.h"
 
-#include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -60,43 +60,38 @@ bool mt_rss_read_quick(struct mt_rss_quick *out)
 	return true;
 }
 
-#define MARK       "\nVm" /* begins the first line about memory */
-#define MARK_BYTES 3
+#define LINE_BYTES 4096 /* the list of groups may be longer */
 
-/* Reads the lines of status about memory. The list of groups before them may exceed any buffer:
- * text that was searched is dropped. */
-static bool read_memory_lines(const char *path, char *text, size_t text_bytes)
+struct status {
+	struct mt_rss_full figures;
+	bool is_known;
+};
+
+static bool note_line(char *line, void *context)
 {
-	size_t length = 0;
-	uint64_t offset = 0;
-	bool found = false;
-	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC, 0);
+	static const struct {
+		const char *key;
+		size_t offset;
+	} fields[] = {
+		{"VmHWM:", offsetof(struct mt_rss_full, peak_bytes)},
+		{"VmRSS:", offsetof(struct mt_rss_full, rss_bytes)},
+		{"RssAnon:", offsetof(struct mt_rss_full, anon_bytes)},
+		{"RssFile:", offsetof(struct mt_rss_full, file_bytes)},
+		{"RssShmem:", offsetof(struct mt_rss_full, shmem_bytes)},
+		{"VmSwap:", offsetof(struct mt_rss_full, swap_bytes)},
+	};
+	struct status *status = context;
+	size_t i = 0;
 
-	while (fd >= 0 && length < text_bytes - 1) {
-		ssize_t got = mt_os_read_at(fd, text + length, text_bytes - 1 - length, offset);
-		const char *from = text;
-
-		if (got == -EINTR)
-			continue;
-		if (got <= 0)
-			break;
-		offset += (uint64_t)got;
-		length += (size_t)got;
-		text[length] = 0;
-		if (!found && (from = strstr(text, MARK)))
-			found = true;
-		else if (!found && length > MARK_BYTES)
-			from = text + length - MARK_BYTES;
-		if (from != text && from) {
-			length -= (size_t)(from - text);
-			memmove(text, from, length + 1);
-		}
-		if (found && strstr(text, "\nVmSwap:") && text[length - 1] == '\n')
-			break;
-	}
-	if (fd >= 0)
-		mt_os_close(fd);
-	return found;
+	while (i < sizeof(fields) / sizeof(fields[0]) &&
+	       strncmp(line, fields[i].key, strlen(fields[i].key)) != 0)
+		i++;
+	if (i == sizeof(fields) / sizeof(fields[0]))
+		return false;
+	*(uint64_t *)(void *)((char *)&status->figures + fields[i].offset) =
+		mt_os_parse_number(line + strlen(fields[i].key)) * 1024;
+	status->is_known |= fields[i].offset == offsetof(struct mt_rss_full, rss_bytes);
+	return fields[i].offset == offsetof(struct mt_rss_full, swap_bytes); /* the last one */
 }
 
 bool mt_rss_read_full(struct mt_rss_full *out)
@@ -106,17 +101,13 @@ bool mt_rss_read_full(struct mt_rss_full *out)
 
 bool mt_rss_read_status(const char *path, struct mt_rss_full *out)
 {
-	char text[4096];
+	struct status status = {.is_known = false};
+	char text[LINE_BYTES];
 
-	if (!read_memory_lines(path, text, sizeof(text)) || !strstr(text, "\nVmRSS:"))
-		return false;
-	out->rss_bytes = mt_os_parse_keyed_number(text, "VmRSS:") * 1024;
-	out->peak_bytes = mt_os_parse_keyed_number(text, "VmHWM:") * 1024;
-	out->anon_bytes = mt_os_parse_keyed_number(text, "RssAnon:") * 1024;
-	out->file_bytes = mt_os_parse_keyed_number(text, "RssFile:") * 1024;
-	out->shmem_bytes = mt_os_parse_keyed_number(text, "RssShmem:") * 1024;
-	out->swap_bytes = mt_os_parse_keyed_number(text, "VmSwap:") * 1024;
-	return true;
+	mt_os_each_line(path, text, sizeof(text), note_line, &status);
+	if (status.is_known)
+		*out = status.figures;
+	return status.is_known;
 }
 
 /* Reads how many bytes of anonymous pages are shared with forked processes: an upper bound, from

@@ -124,6 +124,24 @@ def test_the_worker_leaves_what_the_program_no_longer_shares(run, env, backend, 
 	assert (got.returncode, got.stdout) == (0, "2 0\n2 1\n"), got.stderr
 
 
+@pytest.mark.parametrize("pause_s", [0.2, 0.01])
+def test_a_program_that_unshares_again_and_again_gets_its_memory_back(run, env, pause_s):
+	"""Each worker began its window anew: 150 MB stayed for good."""
+	script = ("import ctypes, re, sys, time\n"
+	          "held = [bytearray(2000) for _ in range(75000)]\n"
+	          "del held\n"
+	          "end = time.monotonic() + 12\n"
+	          "rss = lambda: int(re.search(r'VmRSS:\\s+(\\d+)', open('/proc/self/status').read())[1])\n"
+	          "while rss() > 60_000 and time.monotonic() < end:\n"
+	          "    assert ctypes.CDLL(None).unshare(0x200) == 0\n"
+	          "    time.sleep(float(sys.argv[1]))\n"
+	          "print(rss() < 60_000)\n")
+
+	got = run(["/usr/bin/python3", "-c", script, pause_s], env(), timeout=40)
+
+	assert (got.returncode, got.stdout) == (0, "True\n"), got.stderr
+
+
 def test_ids_change_on_a_small_stack(run, env, backend, compile_c):
 	"""The worker's rights were compared on the program's stack: 8.9 kB."""
 	got = run([compile_c("ids_small_stack.c"), 2], env(), timeout=30)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/config.h"
+#include "core/core_internal.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

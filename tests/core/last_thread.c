@@ -4,6 +4,7 @@
  *   destructor   the worker ends at once, and a key destructor of main's has more to say
  *   signals      which threads that are not the program's would take its signals
  *   plain        the worker says a line later
+ *   alone        no worker: an exit handler says which thread runs it
  * Compiled with -DOWN_MALLOC the program has a malloc of its own, bound before anybody else's. */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -132,6 +133,11 @@ static void *look_at_threads(void *unused)
 	return NULL;
 }
 
+static void say_which_thread(void)
+{
+	puts(gettid() == getpid() ? "the main thread runs it" : "another thread runs it");
+}
+
 int main(int argc, char **argv)
 {
 	const char *moment = argc > 1 ? argv[1] : "";
@@ -151,6 +157,10 @@ int main(int argc, char **argv)
 		work = end_at_once;
 		pthread_key_create(&end_key, speak_at_the_end);
 		pthread_setspecific(end_key, &round);
+	} else if (strcmp(moment, "alone") == 0) {
+		atexit(say_which_thread);
+		usleep(300000); /* until threads that are not the program's have begun */
+		pthread_exit(NULL);
 	}
 	pthread_create(&thread, NULL, work, NULL);
 	pthread_detach(thread);

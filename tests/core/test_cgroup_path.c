@@ -3,6 +3,7 @@
 #include "cgroup_files.h"
 
 #include "core/cgroup.h"
+#include "core/core_internal.h"
 
 TestSuite(place, .init = begin_cgroup, .fini = end);
 

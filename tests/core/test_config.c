@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "core/log.h"
+#include "core/core_internal.h"
 #include "config_parsed.h"
 
 enum { KIND_bool, KIND_u64, KIND_count, KIND_choice, KIND_text, KIND_signal, KIND_round };

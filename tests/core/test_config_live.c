@@ -7,6 +7,7 @@
 
 #include "core/config.h"
 #include "core/log.h"
+#include "core/core_internal.h"
 
 /* Reads a live environment of 40 unknown names and the entries given; answers what went to the log
  * file. */

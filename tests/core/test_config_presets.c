@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/config.h"
+#include "core/core_internal.h"
 #include "config_parsed.h"
 
 #define X(name, kind, dflt, min, max, words, when, help)                                           \

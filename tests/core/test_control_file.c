@@ -17,6 +17,7 @@
 #include "core/files.h"
 #include "core/publish.h"
 #include "core/stats_layout.h"
+#include "core/core_internal.h"
 
 #define SOON_NS (50 * MT_NS_PER_MS)
 #define LONG_NS (20 * MT_NS_PER_S) /* longer than a test may take */

@@ -14,6 +14,7 @@
 #include "sys/os.h"
 #include "core/files.h"
 #include "core/publish.h"
+#include "core/core_internal.h"
 
 static char root[64];
 static char folder[96];

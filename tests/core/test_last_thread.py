@@ -22,6 +22,11 @@ def test_the_key_destructors_of_main_run_to_their_end(live, backend):
 	assert live("destructor", MIN_MB=0) == "main's destructor is done\n"
 
 
+@pytest.mark.parametrize("settings", [{}, {"MIN_MB": 0}], ids=["asleep", "awake"])
+def test_the_exit_handlers_run_on_main_if_it_is_the_last_thread(live, settings, backend):
+	assert live("alone", **settings) == "the main thread runs it\n"
+
+
 def test_no_thread_of_ours_takes_signals_when_main_has_left(live, backend):
 	assert live("signals", MIN_MB=0) == "0 other threads take signals\n"
 

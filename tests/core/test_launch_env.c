@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "core/config.h"
+#include "core/core_internal.h"
 
 static struct mt_launch_env read_facts(const char *one, const char *two)
 {

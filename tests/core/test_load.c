@@ -5,6 +5,7 @@
 
 #include "sys/os.h"
 #include "core/cgroup.h"
+#include "core/core_internal.h"
 
 #define MOUNT "/sys/fs/cgroup"
 #define S     MT_NS_PER_S

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/config.h"
+#include "core/core_internal.h"
 
 Test(config_admits, admits_programs_by_name)
 {

@@ -5,6 +5,7 @@
 
 #include "sys/os.h"
 #include "core/thread.h"
+#include "core/core_internal.h"
 
 #define STATUS(uid, groups, effective, seccomp)                                                    \
 	"Name:\tx\nUid:\t" uid "\nGid:\t0\t0\t0\t0\nGroups:\t" groups                              \

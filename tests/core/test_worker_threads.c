@@ -23,7 +23,7 @@
 #include "core/components.h"
 #include "core/control_file.h"
 #include "core/worker.h"
-#include "purge/rounds.h"
+#include "purge/purge.h"
 #include "core/files.h"
 #include "core/publish.h"
 #include "core/stats_layout.h"

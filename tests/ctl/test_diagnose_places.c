@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "diagnose_case.h"
+#include "ctl/diagnose/facts_internal.h"
 
 static struct mt_diagnosis diagnosis;
 static struct mt_facts *facts;

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "ctl/diagnose/diagnose.h"
+#include "ctl/diagnose/facts_internal.h"
 
 #define SECOND 1000000000ull
 

@@ -7,6 +7,7 @@
 
 #include "core/stats_layout.h"
 #include "ctl/profile/lines.h"
+#include "ctl/profile/profile_internal.h"
 
 #define NAMES                                                                                      \
 	"/app/train.py\0/usr/lib/python3.11/json/decoder.py\0/venv/lib/python3.11/site-packages/"  \

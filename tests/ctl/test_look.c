@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ctl/process/look.h"
+#include "ctl/process/look_internal.h"
 #include "ctl/process/start_command.h"
 
 #define KB 1024ull

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/metrics/openmetrics.h"
+#include "ctl/metrics/openmetrics_internal.h"
 
 static struct mt_metric metric_of(const char *name, bool is_counter)
 {

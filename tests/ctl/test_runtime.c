@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ctl/process/look.h"
+#include "ctl/process/look_internal.h"
 
 static bool find(const char *bytes, char *out, size_t out_bytes)
 {

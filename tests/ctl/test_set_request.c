@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/config.h"
+#include "core/core_internal.h"
 #include "ctl/channel/control_file.h"
 #include "ctl/figures/setting.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/profile/profile_internal.h"
 #include "ctl/profile/sites.h"
 
 static const char *name_of(size_t count, const char *const *frames)

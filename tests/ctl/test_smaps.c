@@ -67,7 +67,6 @@ Test(smaps, reads_every_mapping_with_its_figures)
 	cr_expect_eq(smaps.list[3].kind, MT_SMAPS_SPECIAL);
 	cr_expect_eq(smaps.vdso, 0x7ffc84334000);
 	cr_expect_eq(smaps.total.rss_bytes, (12 + 4096 + 100 + 8) * KB);
-	cr_expect(smaps.total.pss_by_kind && !at->sizes.pss_by_kind);
 	cr_expect_eq(smaps.total.pss_file_bytes, 3 * KB);
 	cr_expect_eq(smaps.total.pss_anon_bytes, 2048 * KB);
 	cr_expect_eq(smaps.total.pss_shmem_bytes, 50 * KB);
@@ -144,12 +143,10 @@ Test(smaps, reads_a_rollup_of_an_old_and_of_a_new_kernel)
 	cr_expect(mt_smaps_parse_total("1000-2000 ---p 0 0:0 0 [rollup]\nRss: 20 kB\nPss: 10 kB\n",
 				       &figures));
 	cr_expect_eq(figures.pss_bytes, 10 * KB);
-	cr_expect_not(figures.pss_by_kind);
 	cr_expect(mt_smaps_parse_total(
 		"1000-2000 ---p 0 0:0 0 [rollup]\nRss: 20 kB\nPss: 10 kB\nPss_Dirty: 9 kB\n"
 		"Pss_Anon: 0 kB\nPss_File: 4 kB\nPss_Shmem: 6 kB\n",
 		&figures));
-	cr_expect(figures.pss_by_kind);
 	cr_expect_eq(figures.pss_shmem_bytes, 6 * KB);
 	figures.rss_bytes = 7;
 	cr_expect_not(mt_smaps_parse_total("", &figures));

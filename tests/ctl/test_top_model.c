@@ -12,7 +12,7 @@ Test(top_model, sorts_families_by_what_they_hold_together)
 
 	cr_expect_str_eq(pids_of(&model), "10 30 40 20 50");
 	cr_expect_eq(model.total.rss_bytes, 1050 * MB);
-	cr_expect_eq(model.trees[0].rss_bytes, 850 * MB);
+	cr_expect_eq(model.rows[0].tree.rss_bytes, 850 * MB);
 	mt_top_model_end(&model);
 }
 
@@ -116,7 +116,7 @@ Test(top_model, the_selected_process_stays_selected_wherever_it_goes)
 	start_family(&model);
 	select_pid(&model, 50);
 	rows = family_rows(&count);
-	rows[4].own.rss_bytes = 5000 * MB;
+	rows[4].own.rss_bytes = rows[4].tree.rss_bytes = 5000 * MB;
 
 	cr_expect_not(mt_top_model_set_rows(&model, rows, count));
 	cr_expect_str_eq(pids_of(&model), "50 10 30 40 20");

@@ -20,7 +20,7 @@ static void make_row(struct mt_top_row *row, pid_t pid, size_t parent, uint64_t 
 		.parent = parent, .state = MT_PROCESS_AWAKE, .history = &no_history};
 	row->process.pid = pid;
 	row->process.start_ticks = 1000 + (uint64_t)pid;
-	row->own.rss_bytes = rss_mb * MB;
+	row->own.rss_bytes = row->tree.rss_bytes = rss_mb * MB;
 	snprintf(row->process.comm, sizeof(row->process.comm), "python3");
 	snprintf(row->process.command, sizeof(row->process.command), "/usr/bin/python3 work%d.py",
 		 (int)pid);
@@ -37,6 +37,9 @@ static inline struct mt_top_row *family_rows(size_t *count)
 	make_row(&rows[2], 30, 0, 50);
 	make_row(&rows[3], 40, 2, 400);
 	make_row(&rows[4], 50, MT_ANCESTRY_NONE, 200);
+	mt_tree_sums_add(&rows[2].tree, &rows[3].own);
+	for (size_t i = 1; i <= 3; i++)
+		mt_tree_sums_add(&rows[0].tree, &rows[i].own);
 	*count = 5;
 	return rows;
 }

@@ -23,6 +23,7 @@
 #include "ctl/metrics/recording.h"
 #include "ctl/output/json.h"
 #include "ctl/profile/lines.h"
+#include "ctl/profile/profile_internal.h"
 #include "ctl/profile/sites.h"
 #include "ctl/ui/plot/plot.h"
 #include "files_drawn.h"

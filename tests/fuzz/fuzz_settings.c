@@ -12,17 +12,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "heap/jemalloc_conf.h"
+#include "heap/jemalloc_internal.h"
 #include "core/config.h"
 #include "sys/os.h"
 #include "fuzz.h"
-#include "purge/tick.h"
+#include "purge/purge.h"
 #include "core/control_file.h"
 #include "purge/policy.h"
+#include "purge/purge_internal.h"
 #include "settings_ctl.h"
 #include "core/files.h"
 #include "core/publish.h"
 #include "core/stats_layout.h"
+#include "core/core_internal.h"
 
 #define ENTRIES_MOST 64
 

@@ -5,10 +5,12 @@
 
 #include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"
+#include "ctl/diagnose/facts_internal.h"
 #include "ctl/process/limit.h"
 #include "ctl/process/process.h"
 #include "ctl/process/pymalloc.h"
 #include "ctl/process/smaps.h"
+#include "ctl/profile/profile_internal.h"
 #include "ctl/profile/sites.h"
 #include "ctl/ui/top/top.h"
 #include "kernel.h"

@@ -9,6 +9,7 @@
 #include "sys/os.h"
 #include "kernel.h"
 #include "core/cgroup.h"
+#include "core/core_internal.h"
 #include "gpu/frameworks.h"
 #include "sys/rss.h"
 #include "sys/format.h"

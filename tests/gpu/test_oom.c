@@ -12,7 +12,7 @@
 #include "sys/os.h"
 #include "gpu/pool.h"
 #include "core/control_file.h"
-#include "python/framework.h"
+#include "python/python.h"
 #include "gpu/driver.h"
 #include "gpu/oom.h"
 #include "gpu/stats.h"

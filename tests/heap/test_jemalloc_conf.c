@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #ifndef MT_NO_JEMALLOC
-#include "heap/jemalloc_conf.h"
+#include "heap/jemalloc_internal.h"
+#include "core/core_internal.h"
 
 #define OURS_COUNT 8
 

@@ -11,8 +11,8 @@
 
 #include "heap/backend.h"
 #include "heap/jemalloc.h"
-#include "heap/jemalloc_api.h"
 #include "sys/os.h"
+#include "core/core_internal.h"
 
 #define MB MT_MIB
 

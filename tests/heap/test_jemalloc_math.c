@@ -3,7 +3,7 @@
 #include <math.h>
 
 #ifndef MT_NO_JEMALLOC
-#include "heap/jemalloc_prof.h"
+#include "heap/jemalloc_internal.h"
 
 /* Units in the last place of the right answer. */
 static double apart(double ours, double right)

@@ -10,10 +10,9 @@
 #ifndef MT_NO_JEMALLOC
 
 #include "heap/backend.h"
-#include "heap/jemalloc.h"
-#include "heap/jemalloc_api.h"
-#include "heap/jemalloc_conf.h"
+#include "heap/jemalloc_internal.h"
 #include "sys/os.h"
+#include "core/core_internal.h"
 
 static char folder[64];
 

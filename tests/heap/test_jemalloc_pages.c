@@ -7,9 +7,9 @@
 
 #include "heap/backend.h"
 #include "heap/jemalloc.h"
-#include "heap/jemalloc_api.h"
 #include "heap/purge_lock.h"
 #include "sys/os.h"
+#include "core/core_internal.h"
 
 static void ignore_thread(void *counters)
 {

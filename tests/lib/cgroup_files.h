@@ -9,6 +9,7 @@
 
 #include "sys/os.h"
 #include "core/cgroup.h"
+#include "core/core_internal.h"
 
 #define MB        MT_MIB
 #define S         MT_NS_PER_S

@@ -8,7 +8,6 @@
 #include "heap/account.h"
 #include "heap/backend.h"
 #include "heap/jemalloc.h"
-#include "heap/jemalloc_api.h"
 #include "core/config.h"
 #include "sys/os.h"
 #include "pressure/reclaim.h"

@@ -21,6 +21,7 @@
 
 #include "sys/os.h"
 #include "pressure/policy.h"
+#include "core/core_internal.h"
 
 #define MB MT_MIB
 

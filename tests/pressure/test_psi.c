@@ -5,6 +5,7 @@
 
 #include "core/config.h"
 #include "core/cgroup.h"
+#include "core/core_internal.h"
 
 #define TEXT(some, full)                                                                           \
 	"some avg10=0.12 avg60=3.00 avg300=0.00 total=" #some                                      \

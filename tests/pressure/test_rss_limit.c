@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "sys/os.h"
-#include "pressure/pressure.h"
+#include "pressure/pressure_internal.h"
 
 #define MB(n) ((uint64_t)(n)*MT_MIB)
 

@@ -5,6 +5,7 @@
 
 #include "sys/os.h"
 #include "pressure/reclaim.h"
+#include "pressure/pressure_internal.h"
 
 #define MB ((int64_t)MT_MIB)
 

@@ -11,6 +11,7 @@
 
 #include "sys/os.h"
 #include "purge/policy.h"
+#include "core/core_internal.h"
 
 #define MIB(n)      ((uint64_t)(n)*MT_MIB)
 #define MS(n)       ((uint64_t)(n)*MT_NS_PER_MS)

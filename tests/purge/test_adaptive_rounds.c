@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "sys/os.h"
-#include "purge/rounds.h"
+#include "purge/purge.h"
+#include "purge/purge_internal.h"
 
 #define MIB(n)   ((uint64_t)(n)*MT_MIB)
 #define ENDS_MAX 24

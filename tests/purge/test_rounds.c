@@ -2,8 +2,9 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
-#include "purge/rounds.h"
+#include "purge/purge.h"
 #include "sys/os.h"
+#include "core/core_internal.h"
 
 #define ROUNDS 12
 

@@ -2,7 +2,9 @@
  * and nothing is missed for it. */
 #include "policy_sim.h"
 
-#include "purge/tick.h"
+#include "purge/purge.h"
+#include "purge/purge_internal.h"
+#include "core/core_internal.h"
 
 #define GATE MIB(64)
 #define DEAR 5000000ull /* ns: the epoch of 512 arenas */

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "sys/os.h"
-#include "python/framework.h"
+#include "python/python.h"
+#include "python/python_internal.h"
+#include "core/core_internal.h"
 
 static struct mt_framework_policy policy;
 static struct mt_config cfg;

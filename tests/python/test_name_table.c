@@ -7,6 +7,7 @@
 
 #include "core/dump_layout.h"
 #include "python/tracing.h"
+#include "python/python_internal.h"
 
 TestSuite(name_table, .timeout = 30);
 

@@ -11,6 +11,7 @@
 
 #include "python/object_pages.h"
 #include "python/objects.h"
+#include "python/python_internal.h"
 
 #define RANGE_BYTES ((size_t)256 << 20)
 #define PAGE_BLOCKS (MT_OBJECT_PAGE_BYTES / 64)

@@ -157,6 +157,24 @@ Test(lock, without_a_rank_is_refused)
 		     "mtshim: locks: takes a lock without a rank (sys/lock_ranks.def)\n");
 }
 
+Test(lock, that_is_noted_lets_a_handler_that_interrupts_the_holder_allocate)
+{
+	mt_lock_lock(&outer);
+	mt_lock_check_entry("malloc");
+	mt_lock_unlock(&outer);
+}
+
+static void hold_over_an_entry(void)
+{
+	mt_lock_lock(&one);
+	mt_lock_check_entry("malloc");
+}
+
+Test(lock, held_over_an_entry_ends_the_process)
+{
+	expect_death(hold_over_an_entry, "mtshim: locks: holds context over malloc\n");
+}
+
 static void hold_over_a_call(void)
 {
 	mt_lock_check_enter(MT_RANK_gate);

@@ -64,9 +64,7 @@ static bool read_pool_of(const char *pid, struct mt_pool_picture *out)
 
 static int finish(enum mt_err error, const struct mt_error_reason *why)
 {
-	if (error)
-		mt_error_say("%s", why->text);
-	return error ? MT_EXIT_USAGE : MT_EXIT_OK;
+	return error ? (int)mt_error_fail(MT_EXIT_USAGE, why) : MT_EXIT_OK;
 }
 
 static int plot_process(const char *pid, struct options *options)

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "ctl/channel/process_list.h"
 #include "ctl/channel/target.h"
 #include "ctl/metrics/openmetrics.h"
+#include "ctl/output/json.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/watchdog.h"
 
@@ -43,20 +43,11 @@ static const struct mt_process_list *processes(uint64_t interval_ms)
 	return &last.processes;
 }
 
-static char *text_of(json_t *value, size_t *length)
-{
-	char *text = mt_error_check_memory(json_dumps(value, JSON_COMPACT));
-
-	json_decref(value);
-	*length = strlen(text);
-	return text;
-}
-
-static char *make_process(pid_t pid, unsigned *out_status, size_t *length)
+static char *make_process(pid_t pid, unsigned *out_status)
 {
 	struct mt_target *target = mt_error_check_memory(malloc(sizeof(*target)));
 	struct mt_error_reason why;
-	char *text = NULL;
+	char *text;
 	enum mt_err error = mt_job_find(pid, &target->process, &why);
 
 	*out_status = error == MT_ERR_TIMEOUT ? 504 : error ? 404 : 200;
@@ -64,29 +55,28 @@ static char *make_process(pid_t pid, unsigned *out_status, size_t *length)
 		error = mt_target_read(&target->process, &target->file, &why);
 		*out_status = !error ? 200 : error == MT_ERR_NOT_AVAILABLE ? 404 : 502;
 	}
-	if (!error)
-		text = text_of(mt_stats_json(target), length);
+	text = error ? mt_error_check_memory(strdup(why.text))
+		     : mt_json_take_text(mt_stats_json(target));
 	free(target);
-	if (text)
-		return text;
-	*length = strlen(why.text);
-	return mt_error_check_memory(strdup(why.text));
+	return text;
 }
 
 static char *make(const struct mt_reader_request *request, uint64_t interval_ms,
-		  unsigned *out_status, size_t *length)
+		  unsigned *out_status)
 {
+	size_t bytes;
+
 	*out_status = 200;
 	switch (request->form) {
 	case MT_READER_OPENMETRICS:
 		return mt_openmetrics_render(processes(interval_ms), MT_EXPOSITION_OPENMETRICS,
-					     length);
+					     &bytes);
 	case MT_READER_PLAIN:
-		return mt_openmetrics_render(processes(interval_ms), MT_EXPOSITION_TEXT, length);
+		return mt_openmetrics_render(processes(interval_ms), MT_EXPOSITION_TEXT, &bytes);
 	case MT_READER_PROCESSES:
-		return text_of(mt_process_list_json(processes(interval_ms)), length);
+		return mt_json_take_text(mt_process_list_json(processes(interval_ms)));
 	case MT_READER_PROCESS:
-		return make_process(request->pid, out_status, length);
+		return make_process(request->pid, out_status);
 	}
 	_exit(1);
 }
@@ -95,13 +85,12 @@ static void reply(const struct mt_reader_request *request, int to, uint64_t inte
 {
 	struct mt_reader_head head = {0};
 	uint64_t from_ns = mt_clock_now_ns();
-	size_t length = 0;
-	char *text = make(request, interval_ms, &head.status, &length);
+	char *text = make(request, interval_ms, &head.status);
 
-	head.bytes = length;
+	head.bytes = strlen(text);
 	head.cost_ns = mt_clock_now_ns() - from_ns;
 	mt_watchdog_write(to, &head, sizeof(head));
-	mt_watchdog_write(to, text, length);
+	mt_watchdog_write(to, text, head.bytes);
 	free(text);
 }
 

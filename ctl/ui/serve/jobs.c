@@ -44,14 +44,6 @@ static unsigned status_of(int code)
 	return code == MT_EXIT_OK || code == MT_EXIT_NOTHING ? MHD_HTTP_OK : MHD_HTTP_BAD_GATEWAY;
 }
 
-static char *text_of(json_t *value)
-{
-	char *text = mt_error_check_memory(json_dumps(value, JSON_COMPACT));
-
-	json_decref(value);
-	return text;
-}
-
 enum mt_err mt_job_find(pid_t pid, struct mt_process *out, struct mt_error_reason *why)
 {
 	struct mt_process process;
@@ -71,7 +63,7 @@ static unsigned refuse(enum mt_err error, const struct mt_error_reason *why, cha
 	json_t *refusal = json_object();
 
 	mt_json_set_text(refusal, "error", why->text);
-	*out = text_of(refusal);
+	*out = mt_json_take_text(refusal);
 	return error == MT_ERR_NOT_AVAILABLE ? MHD_HTTP_NOT_FOUND : status_of(mt_error_exit(error));
 }
 
@@ -90,7 +82,7 @@ static unsigned trim(const struct mt_job_request *request, char **out)
 	/* as in every other refusal */
 	if (status_of(code) != MHD_HTTP_OK && error)
 		mt_json_set(reply, "error", json_incref(error));
-	*out = text_of(reply);
+	*out = mt_json_take_text(reply);
 	return status_of(code);
 }
 
@@ -129,7 +121,7 @@ static unsigned sites(const struct mt_job_request *request, char **out)
 		error = mt_sites_collect(&process, &found, &why);
 	if (error)
 		return refuse(error, &why, out);
-	*out = text_of(mt_sites_json(&found, &view));
+	*out = mt_json_take_text(mt_sites_json(&found, &view));
 	mt_sites_free(&found);
 	return MHD_HTTP_OK;
 }
@@ -147,7 +139,7 @@ static unsigned lines(const struct mt_job_request *request, char **out)
 		error = mt_lines_collect(&process, &options, &found, &why);
 	if (error)
 		return refuse(error, &why, out);
-	*out = text_of(mt_lines_json(&found, &view));
+	*out = mt_json_take_text(mt_lines_json(&found, &view));
 	mt_lines_free(&found);
 	return MHD_HTTP_OK;
 }

@@ -41,8 +41,7 @@ struct mt_response mt_response_error(unsigned status, const char *text)
 	char *body;
 
 	mt_json_set_text(object, "error", text);
-	body = mt_error_check_memory(json_dumps(object, JSON_COMPACT));
-	json_decref(object);
+	body = mt_json_take_text(object);
 	reply = mt_response_bytes("application/json", body, strlen(body), MT_RESPONSE_FREE);
 	reply.status = status;
 	return reply;

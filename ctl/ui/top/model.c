@@ -16,7 +16,6 @@ void mt_top_model_start(struct mt_top_model *model)
 void mt_top_model_end(struct mt_top_model *model)
 {
 	free(model->rows);
-	free(model->trees);
 	free(model->lines);
 	free(model->folded);
 	*model = (struct mt_top_model){0};
@@ -24,20 +23,13 @@ void mt_top_model_end(struct mt_top_model *model)
 
 /* ---- sums ---- */
 
-/* The number of steps is bounded, since reused pids may form a cycle. */
 static void sum_up(struct mt_top_model *model)
 {
+	model->total = (struct mt_process_tree_sums){0};
+	model->asleep_count = 0;
 	for (size_t i = 0; i < model->rows_count; i++) {
-		const struct mt_top_row *row = &model->rows[i];
-		size_t above = i;
-
-		for (size_t step = 0; above != MT_ANCESTRY_NONE && step < model->rows_count;
-		     step++) {
-			mt_tree_sums_add(&model->trees[above], &row->own);
-			above = model->rows[above].parent;
-		}
-		mt_tree_sums_add(&model->total, &row->own);
-		model->asleep_count += row->state == MT_PROCESS_ASLEEP;
+		mt_tree_sums_add(&model->total, &model->rows[i].own);
+		model->asleep_count += model->rows[i].state == MT_PROCESS_ASLEEP;
 	}
 }
 
@@ -58,12 +50,8 @@ bool mt_top_model_set_rows(struct mt_top_model *model, struct mt_top_row *rows, 
 	struct mt_top_id before = model->selected_id;
 
 	free(model->rows);
-	free(model->trees);
 	model->rows = rows;
 	model->rows_count = count;
-	model->trees = mt_error_check_memory(calloc(count + 1, sizeof(*model->trees)));
-	model->total = (struct mt_process_tree_sums){0};
-	model->asleep_count = 0;
 	sum_up(model);
 	forget_folds(model);
 	mt_top_model_arrange(model);
@@ -108,8 +96,8 @@ static void mark(struct mt_top_model *model, char *marks)
 
 static struct mt_top_shown shown_of(const struct mt_top_model *model, size_t row)
 {
-	return (struct mt_top_shown){&model->rows[row],
-				     model->is_flat ? &model->rows[row].own : &model->trees[row]};
+	return (struct mt_top_shown){&model->rows[row], model->is_flat ? &model->rows[row].own
+								       : &model->rows[row].tree};
 }
 
 static int compare(const void *a, const void *b, void *context)
@@ -220,7 +208,7 @@ static void add_below(const struct arrangement *at, size_t parent, int depth, ui
 		if (is_folded(model, row))
 			line->folded_count = count_below(model, row);
 		if (line->folded_count)
-			line->sums = model->trees[row];
+			line->sums = model->rows[row].tree;
 		else if (depth < DEEPEST)
 			add_below(at, row, depth + 1,
 				  line->is_last ? open_depths : open_depths | depth_bit);

@@ -72,8 +72,7 @@ void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_f
 			 uint64_t now_ns)
 {
 	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
-		const struct mt_stats_sample *sample =
-			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
+		const struct mt_stats_sample *sample = mt_stats_file_sample(file, i);
 		const struct mt_top_point point = {sample->time_ns, sample->rss_bytes,
 						   mt_memory_parts_of_sample(sample)};
 
@@ -265,6 +264,7 @@ void mt_top_row_fill(struct mt_top_row *row, const struct mt_process_list_entry 
 	row->why = entry->why;
 	row->uses_cuda = entry->uses_cuda;
 	row->own = entry->own;
+	row->tree = entry->tree;
 	if (entry->state != MT_PROCESS_AWAKE)
 		return;
 	row->figures = (struct mt_top_figures){.peak_bytes = now->rss_peak_bytes,

@@ -89,7 +89,7 @@ struct mt_top_row {
 	bool uses_cuda;
 	char rank[16];
 	uint64_t pressure_level;
-	struct mt_process_tree_sums own;
+	struct mt_process_tree_sums own, tree; /* tree: with its descendants */
 	struct mt_top_figures figures;
 	struct mt_top_cleanup last;
 	/* wall time of cleanups and page faults since the shim woke up, in % */
@@ -355,7 +355,6 @@ struct mt_top_line {
 struct mt_top_model {
 	struct mt_top_row *rows;
 	size_t rows_count;
-	struct mt_process_tree_sums *trees; /* of each row with its descendants */
 	struct mt_process_tree_sums total;
 	size_t asleep_count, matching_count;
 	struct mt_top_optional optional;
@@ -519,15 +518,10 @@ void mt_top_details_draw(struct mt_top_details *details, struct mt_cells *canvas
 
 #define MT_TOP_ACTIONS_MAX 16
 
-enum mt_top_action_state { MT_ACTION_FREE, MT_ACTION_SENDING, MT_ACTION_SENT, MT_ACTION_CLEANUP };
-
 struct mt_top_action {
-	enum mt_top_action_state state;
-	struct mt_process process;
-	struct mt_request request;
+	bool is_pending;
 	struct mt_control_call call;
-	char before[72];      /* of a setting: its value before */
-	uint64_t deadline_ns; /* CLOCK_MONOTONIC: of the reply, then of the cleanup's record */
+	char before[72]; /* of a setting: its value before */
 };
 
 struct mt_top_actions {

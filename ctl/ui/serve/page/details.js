@@ -1,7 +1,7 @@
 // details.js -- the details of the selected process.
 import {Chart} from "./chart.js";
 import {byId, setText, syncFacts, syncTable} from "./dom.js";
-import {DASH, PARTS, bytes, change, clock, count, counted, duration, nameOf, percent, span} from "./format.js";
+import {DASH, PARTS, bytes, change, clock, count, counted, duration, percent, span} from "./format.js";
 import {budgetOf} from "./history.js";
 
 const HOST_LINES = PARTS.map(({name}) => ({key: name + "_bytes", label: name, colour: name}));
@@ -20,7 +20,7 @@ export class Details {
 
 	// A process whose figures are not there yet, or never will be: what the list says of it.
 	begin(row) {
-		setText(byId("details-title"), `${row.pid} ${nameOf(row)}`);
+		setText(byId("details-title"), `${row.pid} ${row.name}`);
 		setText(byId("command"), row.command);
 		syncFacts(byId("facts"), [{name: "State", value: row.state}, {name: "RSS", value: bytes(row.rss_bytes)}]);
 		for (const id of ["records", "devices", "settings"])
@@ -35,7 +35,7 @@ export class Details {
 		const since = detail.records_since_ns === null ? null : detail.records_since_ns / 1e6;
 		const now = detail.time_ns / 1e6;
 
-		setText(byId("details-title"), `${detail.pid} ${row ? nameOf(row) : detail.comm}${detail.rank ? ", rank " + detail.rank : ""}`);
+		setText(byId("details-title"), `${detail.pid} ${row?.name ?? detail.comm}${detail.rank ? ", rank " + detail.rank : ""}`);
 		setText(byId("command"), row?.command ?? detail.comm);
 		syncFacts(byId("facts"), [...hostFacts(detail), ...(usesGpu ? gpuFacts(detail) : [])]);
 		byId("host-chart").hidden = false;

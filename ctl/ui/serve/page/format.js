@@ -1,4 +1,4 @@
-// format.js -- numbers as mtctl prints them (MB and GB are 2^20 and 2^30 bytes), times, names.
+// format.js -- numbers as mtctl prints them (MB and GB are 2^20 and 2^30 bytes), and times.
 
 const KB = 1024;
 const MB = 1024 * KB;
@@ -60,27 +60,4 @@ export function clock(ms, withSeconds = true) {
 
 export function percent(part, whole) {
 	return whole > 0 ? (100 * part / whole).toFixed(part * 10 < whole ? 1 : 0) + " %" : DASH;
-}
-
-const INTERPRETERS = /^(python|pypy|node|ruby|perl|php|bash|sh|java)[\d.]*$/;
-
-// A command without the folder of the program and without the interpreter of a script, which take room.
-export function brief(command) {
-	const [program, script, ...words] = command.replace(/^[^ ]*\/(?=[^ /])/, "").split(" ");
-
-	return INTERPRETERS.test(program) && script && !script.startsWith("-") ? [script, ...words].join(" ") :
-		[program, script, ...words].filter((word) => word !== undefined).join(" ");
-}
-
-// What a person calls a process: the script of an interpreter, or the program.
-export function nameOf({comm, command}) {
-	const [program, ...words] = command.split(" ");
-	const plain = program.split("/").at(-1);
-
-	if (!INTERPRETERS.test(plain))
-		return comm;
-	const module = words.indexOf("-m");
-	const script = words.find((word) => !word.startsWith("-"));
-
-	return (module >= 0 && words[module + 1]) || (words[0] !== "-c" && script?.split("/").at(-1)) || comm;
 }

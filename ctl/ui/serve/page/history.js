@@ -54,8 +54,7 @@ export class Memory {
 			const kept = this.#of.get(one.pid) ?? {pid: one.pid, points: new Points(), summary: null, readAt: -Infinity, ended: null};
 
 			this.#of.set(one.pid, kept);
-			kept.comm = one.comm;
-			kept.command = one.command;
+			kept.name = one.name;
 			kept.points.add(now, one.rss_bytes);
 		}
 	}
@@ -87,12 +86,11 @@ export class Memory {
 		return kept && {points: kept.points.recent, summary: kept.summary};
 	}
 
-	// Every process that was seen: {pid, comm, command, points, ended}. The same object each time.
+	// Every process that was seen: {pid, name, points, ended}. The same object each time.
 	all() {
 		return [...this.#of.values(), ...this.#ended].map((kept) => {
 			kept.shown ??= {};
-			return Object.assign(kept.shown, {pid: kept.pid, comm: kept.comm, command: kept.command, points: kept.points.all,
-				ended: kept.ended});
+			return Object.assign(kept.shown, {pid: kept.pid, name: kept.name, points: kept.points.all, ended: kept.ended});
 		});
 	}
 

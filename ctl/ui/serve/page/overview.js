@@ -1,7 +1,6 @@
 // overview.js -- the chart of all processes, stacked: the RSS of the largest ones, and of all others in one.
 import {Chart} from "./chart.js";
 import {byId} from "./dom.js";
-import {nameOf} from "./format.js";
 
 const LINES = 8;     // processes with a line of their own
 const COLUMNS = 400; // points of a line
@@ -38,7 +37,7 @@ export class Overview {
 		const rest = lines.filter((line) => !shown.includes(line));
 
 		const series = shown.map((line) => ({key: line.one.ended ? `${line.one.pid} ended` : line.one.pid,
-			label: `${line.one.pid} ${nameOf(line.one)}${line.one.ended ? ", ended" : ""}`, colour: "line" + (this.#slots.indexOf(line.one) + 1)}));
+			label: `${line.one.pid} ${line.one.name}${line.one.ended ? ", ended" : ""}`, colour: "line" + (this.#slots.indexOf(line.one) + 1)}));
 
 		if (rest.length)
 			series.push({key: OTHERS, label: `${rest.length} ${OTHERS}`, colour: "line-others"});

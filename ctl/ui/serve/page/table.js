@@ -1,6 +1,6 @@
 // table.js -- the table of processes: a tree or a flat list, sorted by a column, filtered, one of them selected.
 import {html, setAttribute, setText, svg, sync} from "./dom.js";
-import {DASH, PARTS, brief, bytes, span} from "./format.js";
+import {DASH, PARTS, bytes, span} from "./format.js";
 
 const SPARK = {width: 96, height: 20};
 const BAR = {width: 96, height: 12};
@@ -208,7 +208,7 @@ function updateLine(node, {row, depth, matches}, most) {
 	setAttribute(node, "class", (matches ? "" : "aside ") + row.state);
 	setText(cell("pid").firstChild, String(row.pid));
 	setText(cell("rank"), row.rank || DASH);
-	setText(cell("command"), (depth ? "\u2514 " : "") + brief(row.command));
+	setText(cell("command"), (depth ? "\u2514 " : "") + row.title);
 	cell("command").style.paddingLeft = 8 + 16 * Math.min(depth - 1, DEEPEST) * (depth > 0) + "px";
 	setAttribute(cell("command"), "title", awake ? row.command : `${row.state}: ${row.command}`);
 	for (const column of COLUMNS.filter((one) => one.figure))

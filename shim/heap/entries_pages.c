@@ -1,0 +1,62 @@
+/* heap/entries_pages.c -- wraps the calls of libc that set flags on pages, and notes the pages
+ * (heap/page_flags.h). A bare system call through syscall() comes by compat/fork.c. Any thread and
+ * any signal handler. */
+#include <stddef.h>
+#include <sys/mman.h>
+
+#include "core/init.h"
+#include "heap/asleep.h"
+#include "heap/entries.h"
+#include "sys/attr.h"
+#include "sys/os.h"
+
+#define X(type, name, params, args) MT_EXPORT type name params;
+MT_HEAP_PAGE_FLAGS(X)
+#undef X
+#define X(type, name, params, args) MT_HEAP_OWN(name)
+MT_HEAP_PAGE_FLAGS(X)
+#undef X
+
+static int call(long number, const void *address, size_t bytes, int argument, int key)
+{
+	int answer = (int)mt_raw_syscall(number, address, bytes, argument, key);
+
+	if (answer == 0)
+		mt_asleep_note_flags(number, (long)address, (long)bytes, argument);
+	return answer;
+}
+
+MT_EXPORT int madvise(void *address, size_t bytes, int advice)
+{
+	return call(SYS_madvise, address, bytes, advice, 0);
+}
+
+MT_EXPORT int mlock(const void *address, size_t bytes)
+{
+	return call(SYS_mlock, address, bytes, 0, 0);
+}
+
+MT_EXPORT int mlock2(const void *address, size_t bytes, unsigned int flags)
+{
+	return call(SYS_mlock2, address, bytes, (int)flags, 0);
+}
+
+MT_EXPORT int mprotect(void *address, size_t bytes, int protection)
+{
+	return call(SYS_mprotect, address, bytes, protection, 0);
+}
+
+/* Locks what is mapped, used or not: what nobody uses is unmapped before. */
+MT_EXPORT int mlockall(int flags)
+{
+	if (mt_state_is_own_process())
+		mt_address_space_limit_locked();
+	return (int)mt_raw_syscall(SYS_mlockall, flags);
+}
+
+/* As libc: a key of -1 is a plain mprotect, also for a kernel without keys. */
+MT_EXPORT int pkey_mprotect(void *address, size_t bytes, int protection, int key)
+{
+	return key == -1 ? mprotect(address, bytes, protection)
+			 : call(SYS_pkey_mprotect, address, bytes, protection, key);
+}
