@@ -16,6 +16,7 @@
 
 struct rescuer {
 	char name[NAME_BYTES]; /* of its control file */
+	uint64_t asked_ns;     /* the time of the request there */
 	struct mt_rescue_reply reply;
 	bool is_open; /* more may come */
 };
@@ -107,10 +108,12 @@ static bool send_to(const char *name, const struct mt_file_owner *owner, void *u
 	    strlen(name) >= NAME_BYTES || !strstr(name, ".control") ||
 	    (fd = open_file(name, O_RDWR)) < 0)
 		return true;
+	/* Now: of two processes that ask, the one that writes later has the later time. */
+	asked.request.asked_ns = mt_os_now_ns();
 	if (read_file(fd, &file) && file.is_rescuer == 1 &&
 	    mt_raw_syscall(SYS_kill, owner->pid, 0) == 0 && !mt_files_owner_has_ended(owner) &&
 	    !has_called_exec(name, owner->pid) && write_request(fd)) {
-		*next = (struct rescuer){.is_open = true};
+		*next = (struct rescuer){.asked_ns = asked.request.asked_ns, .is_open = true};
 		memcpy(next->name, name, strlen(name) + 1);
 		asked.count++;
 		wake(fd);
@@ -149,7 +152,7 @@ static void read_reply(struct rescuer *rescuer)
 	}
 	if (!read_file(fd, &file)) {
 		rescuer->is_open = false;
-	} else if (file.rescue_reply.asked_ns >= asked.request.asked_ns) {
+	} else if (file.rescue_reply.asked_ns >= rescuer->asked_ns) {
 		rescuer->reply = file.rescue_reply;
 		rescuer->is_open = !file.rescue_reply.is_final;
 	}

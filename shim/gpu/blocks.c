@@ -197,7 +197,7 @@ struct mt_block *mt_block_reserve(void)
 	struct mt_block *block = mt_pointer_table_map(&table) ? mt_slab_alloc(&records) : NULL;
 
 	if (block) {
-		block->events = NULL;
+		block->event = NULL;
 		block->is_non_recyclable = block->is_busy = block->is_stale = false;
 	}
 	return block;
@@ -205,7 +205,7 @@ struct mt_block *mt_block_reserve(void)
 
 void mt_block_release(struct mt_block *block)
 {
-	mt_assert(!block->events && !block->is_busy);
+	mt_assert(!block->event && !block->is_busy);
 	mt_store_relaxed(&block->context, NULL);
 	block->state = MT_BLOCK_UNUSED;
 	mt_slab_free(&records, block);

@@ -136,9 +136,7 @@ struct mt_block {
 	uint64_t since_ns;    /* coarse clock: when it was handed out, or freed */
 	/* the list of the context's pending or idle blocks, oldest first */
 	struct mt_block *line_next, *line_prev;
-	/* of a pending block: its events that are not known to be done, that of its own context
-	 * first */
-	struct mt_event *events;
+	struct mt_event *event; /* of a pending block */
 	uint32_t bin;
 	uint8_t state; /* enum mt_block_state */
 	bool is_non_recyclable;

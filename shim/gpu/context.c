@@ -34,15 +34,12 @@ static void measure(struct mt_pool_device *device, int ordinal)
 		mt_store_relaxed(&device->total_bytes, total);
 }
 
-/* Registers a context, which need not be current, for fences. Returns NULL if no slot is left.
- * is_primary is also stored for a known context. */
-static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int device, bool is_primary)
+/* Registers a context, which need not be current. Returns NULL if no slot is left. */
+static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int device)
 {
-	struct mt_context *found = handle ? find_context(handle) : NULL;
+	struct mt_context *found = find_context(handle);
 
-	if (found && is_primary)
-		mt_flag_set(&found->is_primary, true);
-	if (found || !handle)
+	if (found)
 		return found;
 	measure(mt_pool_device(device), device);
 	mt_lock_lock(&mt_pool.slots_lock);
@@ -61,7 +58,7 @@ static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int devic
 		mt_store_relaxed(&slot->is_ending, false);
 		mt_store_relaxed(&slot->stream, NULL);
 		mt_store_relaxed(&slot->device, device);
-		mt_flag_set(&slot->is_primary, is_primary);
+		mt_flag_set(&slot->is_primary, false);
 		/* release: pairs with the acquire of find_context */
 		mt_store_release(&slot->handle, handle);
 		mt_lock_unlock(&slot->lock);
@@ -80,28 +77,15 @@ MT_COLD struct CUctx_st *mt_context_primary(int device)
 	const struct mt_driver *driver = mt_pool_driver();
 	struct CUctx_st *primary = NULL;
 	unsigned int flags;
-	int (*release)(int) = driver->cuDevicePrimaryCtxRelease_v2;
 	int active = 0;
 
-	if (!release)
-		release = driver->cuDevicePrimaryCtxRelease;
-	if (!driver->cuDevicePrimaryCtxGetState || !driver->cuDevicePrimaryCtxRetain || !release ||
+	if (!driver->cuDevicePrimaryCtxGetState || !driver->cuDevicePrimaryCtxRetain ||
+	    !driver->cuDevicePrimaryCtxRelease_v2 || /* CUDA 11.0 */
 	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS ||
 	    !active || driver->cuDevicePrimaryCtxRetain(&primary, device) != MT_CU_SUCCESS)
 		return NULL;
-	(void)release(device);
+	(void)driver->cuDevicePrimaryCtxRelease_v2(device);
 	return primary;
-}
-
-void mt_context_add_primary(int device)
-{
-	MT_EACH_CONTEXT(context)
-	{
-		if (mt_load_acquire(&context->handle) && mt_flag(&context->is_primary) &&
-		    mt_context_ordinal(context) == device)
-			return;
-	}
-	(void)add_context(mt_context_primary(device), device, true);
 }
 
 static uint32_t bit_of(int device)
@@ -118,12 +102,43 @@ void mt_context_note_use(int user, int device)
 		atomic_fetch_or_explicit(users, bit_of(user), memory_order_relaxed);
 }
 
-bool mt_context_may_use(struct mt_context *user, struct mt_context *context)
+static bool may_use(const struct mt_context *user, const struct mt_context *context)
 {
 	struct mt_pool_device *device = mt_context_device(context);
 
 	return device == mt_context_device(user) ||
 	       (mt_load_relaxed(&device->users) & bit_of(mt_context_ordinal(user)));
+}
+
+/* Returns whether the primary context of its device is this one, or not active. */
+static MT_COLD bool has_no_other_primary(struct mt_context *context)
+{
+	struct CUctx_st *primary = mt_context_primary(mt_context_ordinal(context));
+
+	if (primary && primary == mt_context_handle(context))
+		mt_flag_set(&context->is_primary, true);
+	return !primary || mt_flag(&context->is_primary);
+}
+
+bool mt_context_is_alone(struct mt_context *context)
+{
+	if (mt_flag(&mt_pool.is_mixed))
+		return false;
+	MT_EACH_CONTEXT(other)
+	{
+		if (other != context && mt_context_handle(other) && !mt_flag(&other->is_dead) &&
+		    may_use(other, context))
+			return false;
+	}
+	return mt_likely(mt_flag(&context->is_primary)) || has_no_other_primary(context);
+}
+
+bool mt_context_is_current(const struct mt_context *context)
+{
+	struct CUctx_st *current = NULL;
+
+	return mt_pool_driver()->cuCtxGetCurrent(&current) == MT_CU_SUCCESS &&
+	       current == mt_context_handle(context);
 }
 
 void mt_context_ask_waits(void)
@@ -179,7 +194,7 @@ static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
 
 		if (driver->cuCtxGetDevice && driver->cuCtxGetDevice(&device) != MT_CU_SUCCESS)
 			return NULL;
-		context = add_context(handle, device, false);
+		context = add_context(handle, device);
 	}
 	if (context && mt_context_mode(context) == MT_POOL_UNDECIDED)
 		decide(context);
@@ -203,21 +218,15 @@ struct mt_context *mt_context_current(void)
 	return context;
 }
 
-bool mt_context_hold_as(struct mt_context *context, uint32_t init)
+bool mt_context_hold(struct mt_context *context)
 {
 	bool is_alive;
 
 	mt_lock_lock(&context->lock);
-	is_alive = mt_context_is_still(context, init);
-	if (is_alive)
-		context->users++;
+	is_alive = mt_context_handle(context) != NULL;
+	context->users += is_alive;
 	mt_lock_unlock(&context->lock);
 	return is_alive;
-}
-
-bool mt_context_hold(struct mt_context *context)
-{
-	return mt_context_hold_as(context, mt_context_init(context));
 }
 
 struct mt_context *mt_context_next(struct mt_context *held, int device)
@@ -243,14 +252,10 @@ void mt_context_drop(struct mt_context *context)
 
 bool mt_context_push(struct mt_context *context, int *out_result)
 {
-	const struct mt_driver *driver = mt_pool_driver();
-	struct CUctx_st *handle = mt_context_handle(context);
-	struct CUctx_st *current = NULL;
-
 	*out_result = MT_CU_SUCCESS;
-	if (driver->cuCtxGetCurrent(&current) == MT_CU_SUCCESS && current == handle)
+	if (mt_context_is_current(context))
 		return false;
-	*out_result = driver->cuCtxPushCurrent_v2(handle);
+	*out_result = mt_pool_driver()->cuCtxPushCurrent_v2(mt_context_handle(context));
 	return *out_result == MT_CU_SUCCESS;
 }
 
@@ -303,17 +308,13 @@ MT_COLD void mt_context_note_result(struct mt_context *context, int result)
 
 MT_COLD void mt_context_note_call(struct mt_context *context, int result)
 {
-	struct CUctx_st *current = NULL;
-
 	/* 709 is about the thread's own stack: a destroyed context there may have had the handle
 	 * that this one has now. */
 	if (result != MT_CU_DEINITIALIZED &&
 	    (!mt_context_is_sticky(result) || result < MT_CU_ILLEGAL_ADDRESS ||
 	     result == MT_CU_CONTEXT_IS_DESTROYED))
 		return;
-	if (result == MT_CU_DEINITIALIZED ||
-	    (mt_pool_driver()->cuCtxGetCurrent(&current) == MT_CU_SUCCESS &&
-	     current == mt_context_handle(context)))
+	if (result == MT_CU_DEINITIALIZED || mt_context_is_current(context))
 		mt_context_note_result(context, result);
 }
 
@@ -337,7 +338,6 @@ struct mt_event *mt_context_take_event(struct mt_context *context)
 	struct mt_event *event = context->free_events;
 
 	if (event) {
-		mt_assert(event->context == context);
 		context->free_events = event->next;
 		event->next = NULL;
 	}
@@ -346,12 +346,11 @@ struct mt_event *mt_context_take_event(struct mt_context *context)
 
 void mt_context_keep_event(struct mt_context *context, struct mt_event *event)
 {
-	mt_assert(event->context == context && event->init == mt_context_init(context));
 	event->next = context->free_events;
 	context->free_events = event;
 }
 
-MT_COLD struct mt_event *mt_context_create_event(struct mt_context *context, int *out_result)
+MT_COLD struct mt_event *mt_context_create_event(int *out_result)
 {
 	struct mt_event *event = mt_slab_alloc(&events);
 
@@ -363,34 +362,8 @@ MT_COLD struct mt_event *mt_context_create_event(struct mt_context *context, int
 		mt_slab_free(&events, event);
 		return NULL;
 	}
-	event->context = context;
 	event->next = NULL;
-	event->init = mt_context_init(context);
 	return event;
-}
-
-static void return_event(struct mt_event *event)
-{
-	struct mt_context *context = event->context;
-	bool is_alive;
-
-	mt_lock_lock(&context->lock);
-	is_alive = mt_context_is_still(context, event->init);
-	if (is_alive)
-		mt_context_keep_event(context, event);
-	mt_lock_unlock(&context->lock);
-	if (!is_alive)
-		mt_slab_free(&events, event);
-}
-
-void mt_context_return_events(struct mt_event *list)
-{
-	struct mt_event *next;
-
-	for (; list; list = next) {
-		next = list->next;
-		return_event(list);
-	}
 }
 
 void mt_context_forget_events(void)
@@ -400,7 +373,7 @@ void mt_context_forget_events(void)
 
 /* ---- contexts begin and end ---- */
 
-/* Only a context that can be fenced need be registered before it allocates. */
+/* Only where blocks are pooled need a context be known before it allocates. */
 static bool can_know(void)
 {
 	return mt_pool_is_up() && mt_pool.can_fence && mt_pool_driver()->cuCtxGetDevice;
@@ -414,7 +387,7 @@ MT_COLD void mt_context_created(struct CUctx_st *context, int device)
 		return;
 	if (last) /* it ended unseen */
 		mt_context_ended(context, MT_ANY_INIT);
-	(void)add_context(context, device, false);
+	(void)add_context(context, device);
 }
 
 void mt_context_register(struct CUctx_st *context)
@@ -432,7 +405,7 @@ void mt_context_register(struct CUctx_st *context)
 		is_pushed = mt_pool_driver()->cuCtxPushCurrent_v2(context) == MT_CU_SUCCESS;
 	if ((context == current || is_pushed) &&
 	    mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
-		(void)add_context(context, device, false);
+		(void)add_context(context, device);
 	if (is_pushed)
 		(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
 }
@@ -455,48 +428,31 @@ MT_COLD void mt_context_note_peers(struct CUctx_st *user, struct CUctx_st *peer)
 		mt_context_note_use(from, to);
 }
 
-/* The context's own events died with it. The lock is held. Returns those of other contexts. */
-static struct mt_event *forget_events(struct mt_context *context, struct mt_event *list,
-				      struct mt_event *lent)
-{
-	struct mt_event *next;
-
-	for (; list; list = next) {
-		next = list->next;
-		if (list->context == context) {
-			mt_slab_free(&events, list);
-		} else {
-			list->next = lent;
-			lent = list;
-		}
-	}
-	return lent;
-}
-
+/* The driver's events died with the context. The lock is held. */
 static void forget_free_events(struct mt_context *context)
 {
-	(void)forget_events(context, context->free_events, NULL);
-	context->free_events = NULL;
+	struct mt_event *event;
+
+	while ((event = mt_context_take_event(context)))
+		mt_slab_free(&events, event);
 }
 
-/* All but `context` of a block is read under its context's lock, and this one's is held. Returns
- * the events of other contexts that its blocks had. */
-static struct mt_event *forget_blocks(struct mt_context *context)
+/* All but `context` of a block is read under its context's lock, and this one's is held. */
+static void forget_blocks(struct mt_context *context)
 {
 	struct mt_block_walk walk = mt_blocks_walk_start();
-	struct mt_event *lent = NULL;
 	struct mt_block *block;
 
 	while ((block = mt_blocks_walk_next(&walk))) {
 		if (mt_block_context(block) != context || block->state == MT_BLOCK_LEAVING)
 			continue;
 		mt_assert(!block->is_busy);
-		lent = forget_events(context, block->events, lent);
-		block->events = NULL;
+		if (block->event)
+			mt_slab_free(&events, block->event);
+		block->event = NULL;
 		(void)mt_blocks_remove(block);
 		mt_block_release(block);
 	}
-	return lent;
 }
 
 /* The device keeps the sums that never fall. The lock is held. */
@@ -539,14 +495,13 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 static void forget_context(struct mt_context *context, uint32_t init)
 {
 	int cancel = mt_driver_forbid_cancel();
-	struct mt_event *lent;
 
 	if (!lock_single(context, init)) {
 		mt_driver_allow_cancel(cancel);
 		return;
 	}
 	mt_assert(context->users == 0);
-	lent = forget_blocks(context);
+	forget_blocks(context);
 	forget_free_events(context);
 	if (context->idle)
 		memset(context->idle, 0, sizeof(*context->idle));
@@ -556,7 +511,6 @@ static void forget_context(struct mt_context *context, uint32_t init)
 	mt_store_release(&context->handle, NULL);
 	mt_lock_unlock(&context->lock);
 	mt_lock_unlock(&mt_pool.slots_lock);
-	mt_context_return_events(lent);
 	mt_driver_allow_cancel(cancel);
 }
 

@@ -44,17 +44,14 @@ struct mt_pool_settings {
 
 /* ---- contexts and devices ---- */
 
-/* known at the same time; with more, nothing is pooled, since an unknown context cannot be fenced
- */
+/* known at the same time; with more, nothing is pooled, since an unknown one may use any block */
 #define MT_CONTEXTS 256
 
-/* An event of the driver, made in a context: in its list of free ones, or of a pending block, which
- * may be one of another context. */
+/* An event of the driver, made in a context: in its list of free ones, or of a pending block of it.
+ */
 struct mt_event {
 	struct mt_event *next; /* first: the slab's link */
 	struct CUevent_st *event;
-	struct mt_context *context;
-	uint32_t init; /* of the context: another value means that event and context are gone */
 };
 
 /* Written under the context's lock, read by any thread. Columns: name; that of the figure
@@ -117,8 +114,6 @@ struct mt_pool_device {
 	_Atomic uint32_t shortages;
 	/* threads that hold a block which is no longer cached and not yet freed */
 	_Atomic uint32_t releasing_count;
-	/* the same, if the driver's free may wait for the device */
-	_Atomic uint32_t waiting_count;
 	/* how often a thread began to free a block; threads between mt_pool_read_begin and _end */
 	_Atomic uint32_t releases, readers;
 	/* Bit n: contexts of device n may use blocks of this one, through peer access or a copy.
@@ -137,7 +132,7 @@ struct mt_pool {
 	 * CUDA_ERROR_DEINITIALIZED) */
 	_Atomic bool is_up;
 	bool can_fence; /* the driver has all that a fence needs (CUDA 12.5) */
-	/* green contexts exist, or more contexts than can be known: no fence is complete */
+	/* green contexts exist, or more contexts than can be known: events do not see all work */
 	_Atomic bool is_mixed;
 	/* mt_pool_pause_release; order: none needed, one more block does no harm */
 	_Atomic bool pauses_release;
@@ -272,17 +267,17 @@ struct mt_context *mt_context_current(void);
  * last release if the program's has come in between: not while the gate is entered. */
 struct CUctx_st *mt_context_primary(int device);
 
-/* Registers the primary context of the device if it is active: its streams may copy from and to any
- * block there. The capture gate is entered, which keeps it from ending meanwhile; no lock is held.
- */
-void mt_context_add_primary(int device);
-
 /* Notes that contexts of device `user` may use blocks of `device`, in both directions of a copy. */
 void mt_context_note_use(int user, int device);
 
-/* Returns whether work of `user` may use blocks of `context`: both are on one device, or their
- * devices were noted. */
-bool mt_context_may_use(struct mt_context *user, struct mt_context *context);
+/* Returns whether work of no other context may use blocks of this one: none is on its device, and
+ * none on a device that was noted. The streams of a primary context may copy from and to any block
+ * of its device. The capture gate is entered, which keeps one from ending meanwhile; no lock is
+ * held. */
+bool mt_context_is_alone(struct mt_context *context);
+
+/* Returns whether it is the calling thread's current context. */
+bool mt_context_is_current(const struct mt_context *context);
 
 /* Asks again how a free works (mt_pool_settings.waits). */
 void mt_context_ask_waits(void);
@@ -301,18 +296,13 @@ struct mt_event *mt_context_take_event(struct mt_context *context);
  * blocks were pending at one time. */
 void mt_context_keep_event(struct mt_context *context, struct mt_event *event);
 
-/* Creates an event in a context that is held and current; NULL, with the driver's *out_result. */
-struct mt_event *mt_context_create_event(struct mt_context *context, int *out_result);
+/* Creates an event in the current context, which is held; NULL, with the driver's *out_result. */
+struct mt_event *mt_context_create_event(int *out_result);
 
 void mt_context_forget_events(void); /* all, in a forked child or at a test's start */
 
-/* Returns a list of events to their contexts, as far as those have not ended. No lock is held. */
-void mt_context_return_events(struct mt_event *list);
-
-/* hold counts the caller in `users`; false if the slot has no context (hold_as: none of that
- * `init`). drop must follow true. */
+/* hold counts the caller in `users`; false if the slot has no context. drop must follow true. */
 bool mt_context_hold(struct mt_context *context);
-bool mt_context_hold_as(struct mt_context *context, uint32_t init);
 void mt_context_drop(struct mt_context *context);
 
 /* Drops `held` (NULL: none) and holds the next context of the device (MT_ANY_DEVICE: of any); NULL:
@@ -378,8 +368,8 @@ static inline bool mt_context_has_shortage(struct mt_context *context)
 /* ---- contexts that begin and end, as the wrappers report them. Threads of the program, no lock
  * held. Take the locks `slots` and `context`. ---- */
 
-/* The program has created a context: its work counts in every fence from now on, even if it never
- * allocates. An earlier context with this handle is forgotten. */
+/* The program has created a context: its work may use blocks of others from now on, even if it
+ * never allocates. An earlier context with this handle is forgotten. */
 void mt_context_created(struct CUctx_st *context, int device);
 
 /* The same for a context found in another way, which need not be current; NULL: the current one.
@@ -441,47 +431,36 @@ static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *d
 	return sum;
 }
 
-/* ---- pending blocks (gpu/fence.c): when a freed block may be used again. All work enqueued before
- * its free is done, in its own context and in every other one that may use the block.
+/* ---- fences (gpu/fence.c): when a freed block may be used again. All work of its context that was
+ * enqueued before its free is done.
  *
- * The free records an event in each of these contexts (cuCtxRecordEvent, CUDA 12.5). If one
- * cannot be recorded, the block is not cached: the driver's own cuMemFree gets it. So each pending
- * block has its events, and nothing that the program enqueues after a free delays its block. Older
- * drivers offer no way that does not wait for the device: nothing is pooled there.
+ * The free records an event in the context (cuCtxRecordEvent, CUDA 12.5) and, if it waits, waits
+ * for it. So nothing that the program enqueues after a free delays its block. The driver's own
+ * cuMemFree gets a block whose event cannot be recorded, one that is freed while another context is
+ * current, and one that work of another context may use: no event of its own context sees that
+ * work. Older drivers offer no way that does not wait for the device: nothing is pooled there.
  *
- * A busy block belongs, with its events, to the thread that made it busy. Calls to the driver are
+ * A busy block belongs, with its event, to the thread that made it busy. Calls to the driver are
  * made with no lock held and with the capture gate entered. While a capture is open nothing is
  * recorded, and events are queried in relaxed capture mode. ---- */
 
 enum mt_fence_status {
 	MT_FENCE_DONE, /* the block is idle */
 	MT_FENCE_NOT_YET,
-	/* it can never be known, or an event could not be recorded: the driver's cuMemFree is to
-	 * free it */
+	/* it can never be known, or no event was recorded: the driver's cuMemFree is to free it */
 	MT_FENCE_LOST
 };
 
-/* Makes a freed block, which is in no list, pending, and records its events. Asks whether all work
- * is done, if the block is the only pending one. waits: waits for the work of the block's own
- * context, then asks whether that of the others is done. The block is pending after all results but
- * DONE. The lock is held on entry and on return, but not in between. */
+/* Makes a freed block, which is in no list, pending, and records its event. Asks whether the work
+ * is done, if the block is the only pending one. waits: waits for it, and never returns NOT_YET.
+ * The block is pending after all results but DONE. The lock is held on entry and on return, but not
+ * in between. */
 enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
 
-/* Asks about up to `limit` pending blocks, oldest first, until the work of the context itself is
- * not done for one: it is not done for later ones either. Returns whether one became idle. The
- * lock as above. */
-bool mt_fence_poll(struct mt_context *context, unsigned limit);
+/* Asks the driver about a pending block that is not busy. The lock as above. */
+enum mt_fence_status mt_fence_ask(struct mt_context *context, struct mt_block *block);
 
-/* Returns whether the work of a pending block's own context is known to be done: the driver may
- * have the block, but the program may not yet. The lock is held. */
-bool mt_fence_is_own_done(const struct mt_context *context, const struct mt_block *block);
-
-/* Puts a block back that mt_fence_remove has taken out, with its events. The lock is held. */
-void mt_fence_add(struct mt_context *context, struct mt_block *block);
-
-/* Takes a pending block that is not busy out of its list and its bin. Its events stay with it: the
- * caller returns them (mt_fence_return_events) once it holds no lock. The lock is held. */
+/* Takes a pending block that is not busy out of its list; its event is free. The lock is held. */
 void mt_fence_remove(struct mt_context *context, struct mt_block *block);
-void mt_fence_return_events(struct mt_block *block);
 
 #endif

@@ -169,8 +169,6 @@ int cuMemFree_v2(uint64_t dptr)
  * rounds by rules of its own. So the size is a lower bound. ---- */
 
 /* Source: cuda.h, CUDA_ARRAY3D_*. */
-#define LAYERED          0x01u
-#define CUBEMAP          0x04u
 #define SPARSE           0x40u
 #define DEFERRED_MAPPING 0x80u
 
@@ -191,11 +189,6 @@ static uint64_t extent(uint64_t elements)
 	return elements ? elements : 1;
 }
 
-static uint64_t halved(uint64_t elements)
-{
-	return elements > 1 ? elements / 2 : elements;
-}
-
 /* Returns the bytes; 0 for an unknown format. */
 static uint64_t array_bytes(const struct mt_cu_array_descriptor *descriptor)
 {
@@ -203,30 +196,14 @@ static uint64_t array_bytes(const struct mt_cu_array_descriptor *descriptor)
 	       bits_of(descriptor->format, descriptor->channels) / 8;
 }
 
-/* Returns the sum over the levels, each half as wide, high and deep as the one before; layers stay.
- * 0 also for an array without memory of its own (sparse, deferred mapping). */
-static uint64_t array3d_bytes(const struct mt_cu_array3d_descriptor *descriptor,
-			      unsigned int levels)
+/* Of a mipmapped array the first level, three quarters of it or more. 0 also for an array without
+ * memory of its own (sparse, deferred mapping). */
+static uint64_t array3d_bytes(const struct mt_cu_array3d_descriptor *descriptor)
 {
-	uint64_t bits = bits_of(descriptor->format, descriptor->channels);
-	uint64_t width = extent(descriptor->width);
-	uint64_t height = extent(descriptor->height);
-	uint64_t depth = extent(descriptor->depth);
-	uint64_t sum = 0;
-
 	if (descriptor->flags & (SPARSE | DEFERRED_MAPPING))
 		return 0;
-	for (unsigned int level = 0; level < (levels ? levels : 1); level++) {
-		sum += width * height * depth * bits / 8;
-		if (width == 1 && height == 1 &&
-		    (depth == 1 || descriptor->flags & (LAYERED | CUBEMAP)))
-			break; /* the driver clamps the number of levels in the same way */
-		width = halved(width);
-		height = halved(height);
-		if (!(descriptor->flags & (LAYERED | CUBEMAP)))
-			depth = halved(depth);
-	}
-	return sum;
+	return extent(descriptor->width) * extent(descriptor->height) * extent(descriptor->depth) *
+	       bits_of(descriptor->format, descriptor->channels) / 8;
 }
 
 /* ---- of the current context. is_valid: the outputs and the description are there. key, bytes:
@@ -420,16 +397,6 @@ int cuMemRelease(unsigned long long handle)
 	memory = mt_unpooled_release_begin(handle);
 	result = mt_wrapper_call(cuMemRelease, handle);
 	mt_unpooled_release_end(memory, result == MT_CU_SUCCESS);
-	return result;
-}
-
-int cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
-{
-	MT_WRAPPER_KEEP_ERRNO;
-	int result = mt_wrapper_call(cuMemRetainAllocationHandle, handle, address);
-
-	if (result == MT_CU_SUCCESS && mt_wrapper_is_on())
-		mt_unpooled_retain(*handle, (uint64_t)(uintptr_t)address);
 	return result;
 }
 

@@ -79,46 +79,39 @@ static void hand_out(struct mt_context *context, struct mt_block *block, uint64_
 }
 
 /* A stale record with this address: its context or its memory went unseen. The lock of its context
- * is held. Returns events for mt_context_return_events, without the lock. */
-static struct mt_event *forget(struct mt_context *context, struct mt_block *block)
+ * is held. */
+static void forget(struct mt_context *context, struct mt_block *block)
 {
-	struct mt_event *events = block->events;
-
 	if (block->state == MT_BLOCK_LIVE) {
 		mt_context_note_live(context, block, false);
 	} else if (block->state == MT_BLOCK_PENDING && block->is_busy) {
 		block->is_stale = true;
-		return NULL;
+		return;
 	} else if (block->state == MT_BLOCK_PENDING) {
 		mt_fence_remove(context, block);
 	} else if (block->state == MT_BLOCK_IDLE) {
 		mt_context_take_idle(context, block);
 	} else {
-		return NULL;
+		return;
 	}
-	block->events = NULL;
 	mt_block_release(block);
-	return events;
 }
 
 static MT_COLD void drop_deferred(struct mt_block *stale)
 {
 	struct mt_context *other = mt_block_context(stale);
-	struct mt_event *events = NULL;
 
 	if (!other)
 		return;
 	mt_lock_lock(&other->lock);
 	if (mt_block_context(stale) == other)
-		events = forget(other, stale);
+		forget(other, stale);
 	mt_lock_unlock(&other->lock);
-	mt_context_return_events(events);
 }
 
 /* Records a block that the driver has just allocated. */
 static void enter_record(struct mt_context *context, uint32_t init, struct mt_block *block)
 {
-	struct mt_event *events = NULL;
 	struct mt_block *stale = NULL;
 	uint64_t now_ns = mt_os_coarse_ns();
 
@@ -134,11 +127,10 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	mt_counter_add(&context->counters.driver_allocs, 1);
 	stale = mt_blocks_insert(block);
 	if (stale && mt_block_context(stale) == context) {
-		events = forget(context, stale);
+		forget(context, stale);
 		stale = NULL;
 	}
 	mt_lock_unlock(&context->lock);
-	mt_context_return_events(events);
 	if (stale)
 		drop_deferred(stale);
 }
@@ -203,7 +195,7 @@ static struct mt_block *find(struct mt_context *context, uint64_t bytes)
 {
 	struct mt_block *block = mt_bins_find(context->idle, bytes);
 
-	for (int step = 0; !block && step < POLL_STEPS && mt_fence_poll(context, POLL_STEP); step++)
+	for (int i = 0; !block && i < POLL_STEPS && mt_pending_poll(context, POLL_STEP); i++)
 		block = mt_bins_find(context->idle, bytes);
 	return block;
 }
@@ -270,7 +262,9 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 		return allocate(context, bytes, bytes, out_dptr);
 	if (mt_likely(take(context, rounded, bytes, out_dptr)))
 		return MT_CU_SUCCESS;
-	mt_release_make_room(context, rounded);
+	if (mt_unlikely(!mt_flag(&mt_pool.waits)))
+		mt_pending_make_room(context, rounded);
+	mt_release_idle_over_cap(context, rounded);
 	return allocate(context, bytes, rounded, out_dptr);
 }
 
@@ -312,7 +306,6 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	block->state = MT_BLOCK_LEAVING;
 	(void)mt_blocks_remove(block);
 	mt_lock_unlock(&context->lock);
-	mt_fence_return_events(block);
 	result = mt_pool_driver()->cuMemFree_v2(dptr);
 	mt_lock_lock(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
@@ -344,11 +337,7 @@ static bool is_kept(struct mt_context *context, const struct mt_block *block)
 	return mt_likely(context->idle != NULL) || map_bins(context);
 }
 
-/* Caches a live block whose free is counted. The lock is held on entry, not on return.
- *
- * A free that waits does so for the work of the block's own context, as the driver's does. Work of
- * another context, for which the driver's does not wait, keeps the block pending; above the cap the
- * driver frees it. */
+/* Caches a live block whose free is counted. The lock is held on entry, not on return. */
 static int cache(struct mt_context *context, struct mt_block *block, uint64_t now_ns)
 {
 	bool waits = mt_flag(&mt_pool.waits);
@@ -357,20 +346,20 @@ static int cache(struct mt_context *context, struct mt_block *block, uint64_t no
 
 	block->since_ns = now_ns;
 	status = mt_fence_free(context, block, waits);
-	if (status == MT_FENCE_NOT_YET && !waits && context->pending_line.first != block)
-		(void)mt_fence_poll(context, 2);
-	if (mt_likely(status == MT_FENCE_DONE) ||
-	    (status == MT_FENCE_NOT_YET &&
-	     !(waits && mt_release_over_cap(mt_context_ordinal(context))))) {
-		mt_lock_unlock(&context->lock);
-		if (!waits)
-			mt_release_keep_cap(context, bytes);
-		return MT_CU_SUCCESS;
+	if (mt_unlikely(status == MT_FENCE_LOST)) {
+		/* An error, or a capture that has just begun: the driver's own free replies. */
+		mt_fence_remove(context, block);
+		block->state = MT_BLOCK_LIVE;
+		return free_directly(context, block);
 	}
-	/* An error, or a capture that has just begun: the driver's own free replies. */
-	mt_fence_remove(context, block);
-	block->state = MT_BLOCK_LIVE;
-	return free_directly(context, block);
+	if (status == MT_FENCE_NOT_YET && context->pending_line.first != block)
+		(void)mt_pending_poll(context, 2);
+	mt_lock_unlock(&context->lock);
+	if (!waits) {
+		mt_pending_make_room(context, bytes);
+		mt_release_idle_over_cap(context, 0);
+	}
+	return MT_CU_SUCCESS;
 }
 
 /* ---- free ---- */
@@ -583,15 +572,7 @@ enum mt_pool_mode mt_pool_mode_of(int number)
 
 bool mt_pool_is_used(void)
 {
-	for (int number = 0; number < MT_POOL_DEVICES; number++)
-		if (mt_counter(&mt_pool.devices[number].past.allocs))
-			return true;
-	MT_EACH_CONTEXT(context)
-	{
-		if (mt_counter(&context->counters.allocs))
-			return true;
-	}
-	return false;
+	return mt_load_acquire(&mt_pool.contexts_count) > 0;
 }
 
 void mt_pool_note_ooms(int device, uint64_t count)

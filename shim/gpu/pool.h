@@ -3,7 +3,8 @@
  *
  * Each block is one whole cuMemAlloc of its context, so that a cached block can always go back, and
  * IPC, peers and address ranges stay true. A freed block is handed out again only when all work
- * enqueued before the free is done, in every context that could have used it (gpu/fence.c).
+ * enqueued before the free is done (gpu/fence.c). A block that another context could have used is
+ * the driver's at its free.
  *
  * Any thread may call. No lock (sys/lock_ranks.def) is held over a call to the driver but the
  * capture gate (gpu/capture.h). Never calls malloc: it runs inside cuMemAlloc, which may run inside
@@ -99,7 +100,7 @@ void mt_pool_usage(int number, struct mt_pool_usage *out);
 void mt_pool_reset_peak(void);
 /* Returns the most that any context of the device does; UNDECIDED: none has allocated. */
 enum mt_pool_mode mt_pool_mode_of(int number);
-bool mt_pool_is_used(void); /* any context has allocated */
+bool mt_pool_is_used(void); /* any context was known */
 
 /* Idle and pending bytes on a device. */
 uint64_t mt_pool_cached_bytes(int number);
@@ -130,39 +131,32 @@ bool mt_pool_read_memory(int device, uint64_t *out_free_bytes, uint64_t *out_tot
  * its context counted in use and, if none is current, pushed. No lock is held at a call. ---- */
 
 /* Which blocks of a context. */
-enum mt_release_kind {
-	MT_RELEASE_IDLE,
-	MT_RELEASE_OWN_DONE, /* pending, and their own context is done with them */
-	/* By the driver's own cuMemFree, which may wait: only in a call of the program. */
-	MT_RELEASE_PENDING
-};
-
 struct mt_release {
-	enum mt_release_kind kind;
+	/* pending ones, by the driver's own cuMemFree, which may wait: only in a call of the
+	 * program; else idle ones */
+	bool is_pending;
 	uint32_t blocks;         /* stop after so many blocks */
-	uint64_t bytes;          /* or so many bytes, or as many in the driver's pages */
+	uint64_t bytes;          /* or as many bytes as the driver charges for (mt_block_charge) */
 	uint64_t freed_until_ns; /* only blocks freed by then */
-	bool is_in_pages, is_decay;
+	bool is_decay;
 	/* also during a capture: the driver has just let the program allocate. The blocks are free
 	 * at the return */
 	bool in_capture;
 	bool is_background; /* the program does not wait for it: stops at mt_pool_pause_release */
 };
 
-static inline struct mt_release mt_release_all(enum mt_release_kind kind)
+/* Returns the rule for all idle blocks. */
+static inline struct mt_release mt_release_all(void)
 {
-	return (struct mt_release){.kind = kind,
-				   .blocks = UINT32_MAX,
-				   .bytes = UINT64_MAX,
-				   .freed_until_ns = UINT64_MAX};
+	return (struct mt_release){
+		.blocks = UINT32_MAX, .bytes = UINT64_MAX, .freed_until_ns = UINT64_MAX};
 }
 
 /* Releases blocks of a held context, oldest first, until the rule says stop or a capture begins.
  * Returns the bytes; counts down the rule's bytes and blocks. */
 uint64_t mt_release(struct mt_context *context, struct mt_release *rule);
 
-/* After a cuMemFree: releases what is above the user's cap, and pending blocks of a broken context,
- * which can never be known to be ready. */
+/* After a cuMemFree: releases what is above the user's cap. */
 void mt_release_overdue(struct mt_context *context);
 
 /* Around a read of the driver's free memory to which mt_pool_withheld_bytes is added: a block that
@@ -172,24 +166,32 @@ void mt_release_overdue(struct mt_context *context);
 uint32_t mt_pool_read_begin(int number);
 bool mt_pool_read_end(int number, uint32_t releases);
 
-/* The cap of what is held from the driver on a device, in the driver's pages: a quarter above the
- * largest that the program has held, and 64 MB more if a free does not wait, or work of another
- * context is not done. */
+/* Returns by how many bytes, in the driver's pages, all blocks of the context's device would exceed
+ * its cap if the program allocated `bytes` more: a quarter above the largest that the program has
+ * held, these bytes included, and 64 MB more if a free does not wait. */
+uint64_t mt_release_over_cap(const struct mt_context *context, uint64_t bytes);
 
-/* Before the driver is asked for so many bytes: waits for the context's oldest fences and releases
- * idle blocks that would be over the cap. */
-void mt_release_make_room(struct mt_context *context, uint64_t bytes);
-
-/* The same without the wait: during a capture. */
+/* Before the driver is asked for so many bytes, and after a free that did not wait: releases idle
+ * blocks that would be over the cap. */
 void mt_release_idle_over_cap(struct mt_context *context, uint64_t bytes);
 
-/* After a free that did not wait. While another block of this size would pass the cap and none is
- * idle, waits up to 100 ms for the context's oldest fences, then for the driver's cuMemFree; then
- * releases what the device holds above the cap. */
-void mt_release_keep_cap(struct mt_context *context, uint64_t bytes);
+/* ---- blocks that are pending after their free (gpu/pending.c): with MT_CUDA_FREE=async alone. A
+ * free that waits leaves none; those of other threads' frees are pending while these wait. ---- */
 
-/* Returns the bytes that the device holds above that cap. */
-uint64_t mt_release_over_cap(int number);
+/* Asks about up to `limit` pending blocks, oldest first, until the work of one is not done: it is
+ * not done for later ones either. Returns whether one became idle. The lock is held on entry and on
+ * return, but not in between. */
+bool mt_pending_poll(struct mt_context *context, unsigned limit);
+
+/* The same with no lock held; the context is. */
+void mt_pending_check(struct mt_context *context, unsigned limit);
+
+/* Returns whether a block of the device is pending. */
+bool mt_pending_is_on(int device);
+
+/* While another block of this size would pass the cap and none is idle, waits up to 100 ms for the
+ * context's oldest fences, then for the driver's cuMemFree. Not during a capture. */
+void mt_pending_make_room(struct mt_context *context, uint64_t bytes);
 
 /* ---- what the worker gives back: decay, low memory, cleanups. On the driver thread
  * (gpu/driver.h) or a thread of the program, in relaxed capture mode, no lock held. Nothing while a
@@ -222,13 +224,12 @@ void mt_pool_pause_release(bool held);
  * the size asked for, 0 if unknown. Counts a retry. Returns false, and no end follows, if
  * there is neither a pool nor a process to ask, or the device is smaller than the request.
  *
- * next: releases the blocks with which their own context is done, and waits up to 10 s for more of
- * them, or while other threads release; then asks other processes (gpu/rescue.c). Returns false if
- * another try is useless. */
+ * next: releases the idle blocks, and waits up to 10 s for pending ones, or while other threads
+ * release; then asks other processes (gpu/rescue.c). Returns false if another try is useless. */
 struct mt_gpu_rescue { /* zeroed: no other process was asked yet */
 	bool is_over;
 	uint32_t thread; /* the caller, if the turn to ask is its own; else 0 */
-	uint64_t began_ns, step_ns;
+	uint64_t began_ns;
 	uint64_t freed_bytes; /* as the replies said so far */
 	uint64_t bytes, pid;  /* for this process, and the process that gave most of it */
 };
@@ -251,9 +252,9 @@ void mt_pool_shortage_end(struct mt_pool_shortage *shortage);
  *
  * One thread of a process asks at a time, for up to MT_RESCUE_NS; the others wait for it as long.
  * A process that was asked caches nothing on the device for a second. If nobody has given anything,
- * the process asks again after ten times what it has waited, and not before 0.1 s if others were
- * asked. While it waits, that thread calls the driver only to try again, takes no lock and
- * allocates nothing. The worker replies, so that two processes may ask each other.
+ * the process asks again after ten times what it has waited, and not before 0.1 s. While it waits,
+ * that thread calls the driver only to try again, takes no lock and allocates nothing. The worker
+ * replies, so that two processes may ask each other.
  *
  * Given are the pool's idle blocks and the driver's own pools at once, and the device caches of
  * Python's frameworks when its main thread comes to it. A process under a tool that watches the

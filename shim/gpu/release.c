@@ -6,35 +6,20 @@
 #include "gpu/capture.h"
 #include "gpu/pool.h"
 
-#define STREAM_NS   MT_NS_PER_S
-#define OTHERS_NS   (50 * MT_NS_PER_MS) /* for other threads that free a block */
-#define READERS_NS  (5 * MT_NS_PER_MS)
-#define CAP_WAIT_NS (100 * MT_NS_PER_MS) /* then the driver's cuMemFree waits */
+#define STREAM_NS  MT_NS_PER_S
+#define OTHERS_NS  (50 * MT_NS_PER_MS) /* for other threads that free a block */
+#define READERS_NS (5 * MT_NS_PER_MS)
 /* above the program's peak: a quarter, and 64 MB if a free does not wait */
-#define CAP_SHARE  4
-#define CAP_BYTES  (64 * MT_MIB)
-#define DIRECT_MAX 32 /* blocks that one cuMemFree releases directly */
+#define CAP_SHARE 4
+#define CAP_BYTES (64 * MT_MIB)
 /* of the worker: */
 #define POLL_MAX   1024  /* blocks queried in one pass */
 #define PENDING_MS 100u  /* run again while something is pending */
 #define AGAIN_MS   10u   /* run again while more is due */
 #define WATCH_MS   1000u /* measure the device's free memory, with decay off */
 /* out of memory: */
-#define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for pending blocks, and for threads that free one */
-#define UNKNOWN_SHARE 8
-#define MORE_TRIES    16 /* while other threads release, and nothing is pending */
-
-/* The driver permits no call on this thread now: the block is cached again, as it was. */
-static void requeue(struct mt_context *context, struct mt_block *block, enum mt_release_kind kind)
-{
-	mt_lock_lock(&context->lock);
-	if (kind == MT_RELEASE_IDLE)
-		mt_context_add_idle(context, block);
-	else
-		mt_fence_add(context, block);
-	(void)mt_blocks_insert(block);
-	mt_lock_unlock(&context->lock);
-}
+#define OOM_WAIT_NS (10 * MT_NS_PER_S) /* for pending blocks, and for threads that free one */
+#define MORE_TRIES  16                 /* while other threads release, and nothing is pending */
 
 /* Nothing of its context uses an idle block, so that it is freed in a stream that has nothing else
  * to do. cuMemFree would wait for all that runs in the context, which may be a host function that
@@ -48,7 +33,7 @@ static int free_in_order(struct mt_context *context, uint64_t base, bool is_idle
 	if (!is_idle || !stream)
 		return mt_pool_driver()->cuMemFree_v2(base);
 	result = mt_pool_driver()->cuMemFreeAsync(base, stream);
-	if (mt_likely(result == MT_CU_SUCCESS) || result == MT_CU_NOT_PERMITTED)
+	if (mt_likely(result == MT_CU_SUCCESS))
 		return result;
 	if (result == MT_CU_NOT_SUPPORTED)
 		mt_flag_set(&context->is_broken, true);
@@ -154,22 +139,13 @@ static int free_base(struct mt_context *context, uint64_t base, bool is_idle)
 }
 
 /* Frees a block that is in no list and no table. The context is held, and its end waits for us.
- * Returns the bytes; *out_refused: not permitted on this thread now. */
+ * Returns the bytes. After an error that one block is lost, and the fences stay valid. */
 static uint64_t free_block(struct mt_context *context, struct mt_block *block,
-			   const struct mt_release *rule, bool *out_refused)
+			   const struct mt_release *rule)
 {
 	uint64_t bytes = block->bytes;
-	int result = free_base(context, mt_block_base(block), rule->kind <= MT_RELEASE_OWN_DONE);
+	int result = free_base(context, mt_block_base(block), !rule->is_pending);
 
-	*out_refused = result == MT_CU_NOT_PERMITTED;
-	if (*out_refused) {
-		requeue(context, block, rule->kind);
-		return 0;
-	}
-	mt_fence_return_events(block);
-	/* After another error that one block is lost, and the fences stay valid. */
-	if (mt_context_is_sticky(result))
-		mt_context_note_result(context, result);
 	mt_lock_lock(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
 	if (result == MT_CU_SUCCESS) {
@@ -207,9 +183,6 @@ static struct mt_block *pick_pending(struct mt_context *context, const struct mt
 		block = block->line_next;
 	if (!block || block->since_ns > rule->freed_until_ns)
 		return NULL;
-	/* Later ones are not done either. */
-	if (rule->kind == MT_RELEASE_OWN_DONE && !mt_fence_is_own_done(context, block))
-		return NULL;
 	mt_fence_remove(context, block);
 	return unlist(block);
 }
@@ -230,50 +203,42 @@ static bool is_done(const struct mt_release *rule)
 static uint64_t release_one(struct mt_context *context, struct mt_release *rule, bool *out_is_last)
 {
 	struct mt_block *block;
-	uint64_t bytes, released_bytes = 0;
-	bool is_refused = false;
 
 	mt_assert(rule->blocks > 0 && rule->bytes > 0);
 	mt_lock_lock(&context->lock);
-	block = rule->kind == MT_RELEASE_IDLE ? pick_idle(context, rule)
-					      : pick_pending(context, rule);
+	block = rule->is_pending ? pick_pending(context, rule) : pick_idle(context, rule);
 	mt_lock_unlock(&context->lock);
-	bytes = !block ? 0 : rule->is_in_pages ? mt_block_charge(block) : block->bytes;
-	if (block) {
-		released_bytes = free_block(context, block, rule, &is_refused);
-		rule->blocks--;
-		rule->bytes = mt_sat_sub(rule->bytes, bytes);
-	}
-	*out_is_last = !block || is_refused;
-	return released_bytes;
+	*out_is_last = !block;
+	if (!block)
+		return 0;
+	rule->blocks--;
+	rule->bytes = mt_sat_sub(rule->bytes, mt_block_charge(block));
+	return free_block(context, block, rule);
 }
 
 /* Releases in rounds: until the rule says stop, or a thread reads the free memory. The memory is
- * the driver's at the end of a round. A block for whose work cuMemFree waits is counted apart:
- * readers do not wait for it. */
+ * the driver's at the end of a round. */
 static uint64_t release_some(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	bool waits = rule->kind == MT_RELEASE_PENDING;
-	_Atomic uint32_t *count = waits ? &device->waiting_count : &device->releasing_count;
 	bool is_over = is_done(rule) || !may_free(context, rule);
 	uint64_t released_bytes = 0;
 
 	while (!is_over) {
 		bool is_last = false;
 
-		if (rule->is_background && has_readers(device))
+		if (rule->is_background)
 			wait_for_readers(device);
-		atomic_fetch_add_explicit(count, 1, memory_order_seq_cst);
-		atomic_fetch_add_explicit(&device->releases, !waits, memory_order_seq_cst);
+		atomic_fetch_add_explicit(&device->releasing_count, 1, memory_order_seq_cst);
+		atomic_fetch_add_explicit(&device->releases, 1, memory_order_seq_cst);
 		do {
 			released_bytes += release_one(context, rule, &is_last);
 			is_over = is_last || is_done(rule) || !may_free(context, rule);
 		} while (!is_over && !(rule->is_background && has_readers(device)));
-		if (!waits && released_bytes)
+		if (released_bytes)
 			wait_for_stream(context, rule->is_background);
-		mt_assert(mt_load_relaxed(count) > 0);
-		atomic_fetch_sub_explicit(count, 1, memory_order_seq_cst);
+		mt_assert(mt_load_relaxed(&device->releasing_count) > 0);
+		atomic_fetch_sub_explicit(&device->releasing_count, 1, memory_order_seq_cst);
 	}
 	return released_bytes;
 }
@@ -303,8 +268,8 @@ static uint64_t release_device(int device, struct mt_release *rule)
 	return released_bytes;
 }
 
-/* The bytes cached on a device above MT_CUDA_MAX_MB and MT_CUDA_MAX_PCT. Without them, the default,
- * this reads a few values. */
+/* What is cached on a device above MT_CUDA_MAX_MB and MT_CUDA_MAX_PCT, in the driver's pages.
+ * Without them, the default, this reads a few values. */
 static uint64_t over_users_cap(int device)
 {
 	uint64_t cap = mt_counter(&mt_pool.max_idle_bytes), pct = mt_counter(&mt_pool.max_idle_pct);
@@ -314,116 +279,44 @@ static uint64_t over_users_cap(int device)
 		cap = total / 100 * pct;
 	else if (!cap)
 		return 0;
-	return mt_sat_sub(mt_pool_cached_bytes(device), cap);
+	return mt_sat_sub(mt_pool_withheld_bytes(device), cap);
 }
 
 void mt_release_overdue(struct mt_context *context)
 {
 	int device = mt_context_ordinal(context);
-	struct mt_release lost = mt_release_all(MT_RELEASE_PENDING);
-	struct mt_release over = mt_release_all(MT_RELEASE_IDLE);
-	bool is_broken = mt_flag(&context->is_broken);
+	struct mt_release over = mt_release_all();
 
 	over.bytes = over_users_cap(device);
-	if (mt_likely(!is_broken && !over.bytes) || !mt_context_hold(context))
+	if (mt_likely(!over.bytes) || !mt_context_hold(context))
 		return;
-	lost.blocks = is_broken ? DIRECT_MAX : 0;
-	(void)mt_release(context, &lost);
 	(void)release_device(device, &over);
-	over.kind = MT_RELEASE_PENDING;
+	over.is_pending = true;
 	(void)mt_release(context, &over);
 	mt_context_drop(context);
 }
 
 /* ---- the cap ---- */
 
-/* Returns by how many bytes, in pages of the driver, all blocks of the device would exceed the cap
- * if the program allocated `bytes` more. The cap is the peak of the live blocks, these bytes
- * included, and a quarter of it; CAP_BYTES more if a free does not wait. */
-static uint64_t over_cap(const struct mt_pool_device *device, uint64_t bytes, bool waits)
+uint64_t mt_release_over_cap(const struct mt_context *context, uint64_t bytes)
 {
+	const struct mt_pool_device *device = mt_context_device(context);
 	struct mt_holdings now = mt_pool_holdings(device);
 	uint64_t more = mt_bins_pages(bytes);
 	uint64_t most = mt_max_u64(mt_load_relaxed(&device->charged_peak), now.charged_live + more);
+	uint64_t pending = mt_flag(&mt_pool.waits) ? 0 : CAP_BYTES;
 
-	return mt_bins_pages(
-		mt_sat_sub(now.charged + more, most + most / CAP_SHARE + (waits ? 0 : CAP_BYTES)));
-}
-
-uint64_t mt_release_over_cap(int number)
-{
-	return over_cap(mt_pool_device(number), 0, false);
-}
-
-/* Returns whether the next block of this size would pass the cap, and none is idle for it. */
-static bool lacks_idle(struct mt_context *context, uint64_t bytes)
-{
-	return mt_counter(&context->counters.pending) &&
-	       mt_counter(&context->counters.idle) < bytes &&
-	       over_cap(mt_context_device(context), bytes, false);
-}
-
-/* Queries up to `limit` of the oldest pending blocks; the context is held. */
-static void check_oldest(struct mt_context *context, unsigned limit)
-{
-	mt_lock_lock(&context->lock);
-	(void)mt_fence_poll(context, limit);
-	mt_lock_unlock(&context->lock);
-}
-
-static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
-{
-	struct mt_release one = mt_release_all(MT_RELEASE_OWN_DONE);
-	uint64_t start_ns = mt_os_now_ns();
-	bool is_over = !mt_context_hold(context);
-
-	if (is_over)
-		return;
-	one.blocks = 1;
-	one.in_capture = true;
-	for (unsigned round = 0; !is_over && lacks_idle(context, bytes); round++) {
-		check_oldest(context, UINT32_MAX);
-		/* Waits for another context's work alone, and the driver's free for none. */
-		is_over = mt_release(context, &one) > 0;
-		if (!is_over && mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
-			one.kind = MT_RELEASE_PENDING;
-			(void)mt_release(context, &one);
-			is_over = true;
-		}
-		if (!is_over)
-			mt_driver_wait_round(round);
-	}
-	mt_context_drop(context);
+	return mt_bins_pages(mt_sat_sub(now.charged + more, most + most / CAP_SHARE + pending));
 }
 
 /* In a capture too: the blocks are free before the program gets another. */
-static void release_over_cap(struct mt_context *context, uint64_t bytes, bool waits)
-{
-	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
-
-	rule.in_capture = true;
-	rule.is_in_pages = true;
-	rule.bytes = over_cap(mt_context_device(context), bytes, waits);
-	(void)release_device(mt_context_ordinal(context), &rule);
-}
-
-void mt_release_keep_cap(struct mt_context *context, uint64_t bytes)
-{
-	if (mt_unlikely(lacks_idle(context, bytes)))
-		wait_for_oldest(context, bytes);
-	release_over_cap(context, 0, false);
-}
-
 void mt_release_idle_over_cap(struct mt_context *context, uint64_t bytes)
 {
-	release_over_cap(context, bytes, mt_flag(&mt_pool.waits));
-}
+	struct mt_release rule = mt_release_all();
 
-void mt_release_make_room(struct mt_context *context, uint64_t bytes)
-{
-	if (mt_unlikely(lacks_idle(context, bytes)))
-		wait_for_oldest(context, bytes);
-	mt_release_idle_over_cap(context, bytes);
+	rule.in_capture = true;
+	rule.bytes = mt_release_over_cap(context, bytes);
+	(void)release_device(mt_context_ordinal(context), &rule);
 }
 
 /* ---- the worker ---- */
@@ -442,7 +335,7 @@ static bool is_low(const struct mt_context *context)
 static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32_t limit)
 {
 	uint64_t decay_ns = mt_counter(&mt_pool.decay_ms) * MT_NS_PER_MS;
-	struct mt_release rule = mt_release_all(MT_RELEASE_IDLE);
+	struct mt_release rule = mt_release_all();
 
 	rule.blocks = limit;
 	rule.is_background = true;
@@ -480,19 +373,15 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t li
 
 static uint64_t tick_context(struct mt_context *context, uint64_t now_ns, uint32_t *limit)
 {
-	struct mt_release over = mt_release_all(MT_RELEASE_IDLE), rule;
+	struct mt_release rule;
 	uint64_t released_bytes;
 
-	check_oldest(context, POLL_MAX);
+	mt_pending_check(context, POLL_MAX);
 	if (mt_counter(&context->counters.idle) == 0)
 		return 0;
 	rule = due(context, now_ns, *limit);
 	released_bytes = mt_release(context, &rule);
-	over.blocks = rule.blocks;
-	over.bytes = over_users_cap(mt_context_ordinal(context));
-	over.is_background = true;
-	released_bytes += mt_release(context, &over);
-	*limit = over.blocks;
+	*limit = rule.blocks;
 	return released_bytes;
 }
 
@@ -529,10 +418,10 @@ uint64_t mt_pool_trim(int device)
 		return 0;
 	MT_EACH_HELD_CONTEXT(context, device)
 	{
-		struct mt_release all = mt_release_all(MT_RELEASE_IDLE);
+		struct mt_release all = mt_release_all();
 
 		all.is_background = true;
-		check_oldest(context, UINT32_MAX);
+		mt_pending_check(context, UINT32_MAX);
 		released_bytes += mt_release(context, &all);
 	}
 	return released_bytes;
@@ -605,7 +494,7 @@ MT_COLD bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int devic
 	count_shortage(device, 1);
 	if (device != MT_ANY_DEVICE && pools)
 		mt_pool_note_retry(device);
-	shortage->released_count = count_freed(device);
+	shortage->released_count = UINT64_MAX; /* at first there is more in any case */
 	shortage->start_ns = mt_os_now_ns();
 	return true;
 }
@@ -619,66 +508,20 @@ MT_COLD void mt_pool_shortage_end(struct mt_pool_shortage *shortage)
 	mt_driver_allow_cancel(shortage->cancel);
 }
 
-/* Releases all blocks with which their own context is done: the driver alone would have them free
- * now. */
-static void release_ready(const struct mt_pool_shortage *shortage)
+static void release_ready(int device)
 {
-	MT_EACH_HELD_CONTEXT(context, shortage->device)
+	MT_EACH_HELD_CONTEXT(context, device)
 	{
-		struct mt_release done = mt_release_all(MT_RELEASE_OWN_DONE);
-		struct mt_release idle = mt_release_all(MT_RELEASE_IDLE);
+		struct mt_release all = mt_release_all();
 
-		check_oldest(context, UINT32_MAX);
+		all.in_capture = true;
+		mt_pending_check(context, UINT32_MAX);
+		(void)mt_release(context, &all);
 		/* What can never be known to be ready, the driver frees: the program called it. */
+		all.is_pending = true;
 		if (mt_flag(&context->is_broken))
-			done.kind = MT_RELEASE_PENDING;
-		done.in_capture = idle.in_capture = true;
-		(void)mt_release(context, &idle);
-		(void)mt_release(context, &done);
+			(void)mt_release(context, &all);
 	}
-}
-
-/* Returns false if all that is cached is too little beside what is free: no need to wait for it.
- * A call of unknown size that fails beside eight times as much free memory fails for another
- * reason. Beside a thread that frees a block, which is in neither, that is not known. */
-static bool is_enough_cached(const struct mt_pool_shortage *shortage)
-{
-	uint64_t free_bytes = 0, total_bytes = 0, cached;
-	int device = shortage->device;
-	uint32_t releases;
-	bool is_known;
-
-	if (device == MT_ANY_DEVICE || mt_load_acquire(&mt_pool_device(device)->waiting_count))
-		return true;
-	releases = mt_pool_read_begin(device);
-	is_known = mt_pool_read_memory(device, &free_bytes, &total_bytes);
-	cached = mt_pool_withheld_bytes(device);
-	if (!mt_pool_read_end(device, releases) || !is_known)
-		return true;
-	return shortage->bytes ? free_bytes + cached >= shortage->bytes
-			       : cached >= free_bytes / UNKNOWN_SHARE;
-}
-
-/* Returns whether a block that was pending at the start, or that waits in the driver's free, may
- * become ready by waiting. */
-static bool may_complete(const struct mt_pool_shortage *shortage)
-{
-	const struct mt_block *block;
-	bool has = false;
-
-	if (mt_os_now_ns() - shortage->start_ns >= OOM_WAIT_NS)
-		return false;
-	MT_EACH_CONTEXT(context)
-	{
-		if (has || !mt_context_is_on(context, shortage->device))
-			continue;
-		mt_lock_lock(&context->lock);
-		block = context->pending_line.first;
-		has = (block && block->since_ns <= shortage->start_ns) ||
-		      mt_load_acquire(&mt_context_device(context)->waiting_count);
-		mt_lock_unlock(&context->lock);
-	}
-	return has;
 }
 
 /* Returns whether more has reached the driver since the last time. */
@@ -694,21 +537,21 @@ static bool has_released_more(struct mt_pool_shortage *shortage)
 	return true;
 }
 
-/* Releases what this process holds. Waits until something that was pending at the start is done, as
- * the program's own cuMemFree would have waited. The first try comes in any case: another thread
- * may have freed between the failed call and the begin. Returns false if another try is useless:
- * nothing was pending before the last look, so that no other thread's question has made a block
- * idle since. */
+/* Releases what this process holds. Waits while something is pending, as the program's own
+ * cuMemFree would have waited: what is freed from now on goes to the driver. The first try comes in
+ * any case: another thread may have freed between the failed call and the begin. Returns false if
+ * another try is useless: nothing was pending before the last look, so that no other thread's
+ * question has made a block idle since. */
 static bool release_own(struct mt_pool_shortage *shortage)
 {
 	for (unsigned round = 0;; round++) {
-		bool is_first = shortage->tries == 0;
-		bool may_wait = may_complete(shortage);
+		bool is_early = mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS;
+		bool may_wait = is_early && mt_pending_is_on(shortage->device);
 
-		release_ready(shortage);
-		if (has_released_more(shortage) || is_first)
+		release_ready(shortage->device);
+		if (has_released_more(shortage))
 			return shortage->tries++ < MORE_TRIES || may_wait;
-		if (!may_wait || !is_enough_cached(shortage))
+		if (!may_wait)
 			return false;
 		mt_driver_wait_round(round);
 	}

@@ -24,10 +24,10 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 
-#define STEP_FIRST_NS (MT_NS_PER_MS / 2) /* between two looks at the replies */
-#define STEP_MAX_NS   (20 * MT_NS_PER_MS)
-#define TRIES_NS      (10 * MT_NS_PER_MS) /* tries go on after the last reply; begin before it */
-#define START_NS      (50 * MT_NS_PER_MS) /* for the worker to make this process's files */
+#define STEP_NS  (2 * MT_NS_PER_MS)  /* between two looks at the replies */
+#define STEPS    10u                 /* looks before the caller tries again in any case */
+#define TRIES_NS (10 * MT_NS_PER_MS) /* looks go on after the last reply */
+#define START_NS (50 * MT_NS_PER_MS) /* for the worker to make this process's files */
 /* between two that found nothing; the second is that many times what the last one has waited */
 #define PAUSE_NS    (100 * MT_NS_PER_MS)
 #define PAUSE_SHARE 10
@@ -140,21 +140,16 @@ static bool note_gain(struct mt_gpu_rescue *rescue, bool *out_is_open)
 }
 
 /* Waits for a reply that gives more. A process that replies slowly, or had its memory in use at the
- * last try, does not keep the caller from what comes free in other ways: then for one step. */
+ * last try, does not keep the caller from what comes free in other ways: for some steps at once. */
 static bool wait_for_more(struct mt_gpu_rescue *rescue)
 {
-	bool is_open = true, tries = false;
+	bool is_open = true;
 
 	mt_lock_check_wait("other processes");
-	while (!tries && !note_gain(rescue, &is_open)) {
-		uint64_t waited_ns = mt_os_now_ns() - rescue->began_ns;
-
-		if (waited_ns >= (is_open ? MT_RESCUE_NS : TRIES_NS))
+	for (unsigned step = 0; step < STEPS && !note_gain(rescue, &is_open); step++) {
+		if (mt_os_now_ns() - rescue->began_ns >= (is_open ? MT_RESCUE_NS : TRIES_NS))
 			return false;
-		rescue->step_ns =
-			mt_min_u64(mt_max_u64(2 * rescue->step_ns, STEP_FIRST_NS), STEP_MAX_NS);
-		mt_os_sleep_ns(mt_min_u64(rescue->step_ns, MT_RESCUE_NS - waited_ns));
-		tries = !is_open || waited_ns >= TRIES_NS;
+		mt_os_sleep_ns(STEP_NS);
 	}
 	return true;
 }
@@ -195,12 +190,9 @@ MT_COLD void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
 		mt_add_relaxed(&rescues_count, 1);
 		mt_store_relaxed(&last_pid, rescue->pid);
 	} else if (rescue->is_over) {
-		/* If nobody was asked, nobody yields meanwhile, and it has cost little. */
-		uint64_t least_ns = rescue->step_ns ? PAUSE_NS : 0;
-
 		mt_store_relaxed(
 			&next_ns,
-			now + mt_max_u64(least_ns, PAUSE_SHARE * (now - rescue->began_ns)));
+			now + mt_max_u64(PAUSE_NS, PAUSE_SHARE * (now - rescue->began_ns)));
 	}
 	end_turn();
 }

@@ -91,6 +91,14 @@ static void end(struct mt_unpooled_record *record)
 	mt_slab_free(&records, record);
 }
 
+/* A use of the memory is over, which may be its end. */
+static void end_use(struct mt_unpooled_record *memory)
+{
+	mt_assert(memory->uses > 0);
+	if (--memory->uses == 0)
+		end(memory);
+}
+
 /* One that has the key already is stale. */
 static void put_in(struct mt_unpooled_record *record)
 {
@@ -99,9 +107,7 @@ static void put_in(struct mt_unpooled_record *record)
 	mt_store_relaxed(&record->node.key, record->is.key);
 	stale = record_of(mt_pointer_table_insert(&tables[space_of(record)], &record->node));
 	if (stale)
-		stale->handles = 0;
-	if (stale && !stale->uses)
-		end(stale);
+		end_use(stale);
 }
 
 struct mt_unpooled_record *mt_unpooled_reserve(void)
@@ -113,7 +119,7 @@ struct mt_unpooled_record *mt_unpooled_reserve(void)
 			return NULL;
 	record = mt_slab_alloc(&records);
 	if (record)
-		*record = (struct mt_unpooled_record){.handles = 1};
+		*record = (struct mt_unpooled_record){.uses = 1};
 	return record;
 }
 
@@ -144,59 +150,13 @@ struct mt_unpooled_record *mt_unpooled_take(enum mt_unpooled_kind kind, uint64_t
 	return record;
 }
 
-/* ---- memory of cuMemCreate: its handles and its mappings ---- */
-
-/* A use of the memory is over, which may be its end. */
-static void end_use(struct mt_unpooled_record *memory)
-{
-	mt_assert(memory->uses > 0);
-	if (--memory->uses == 0 && memory->handles == 0)
-		end(memory);
-}
+/* ---- memory of cuMemCreate: its handle and its mappings ---- */
 
 static void unmap(struct mt_unpooled_record *mapping)
 {
 	take_out(mapping);
 	end_use(mapping->mapped);
 	end(mapping);
-}
-
-/* Sets what is mapped at wanted's key. Removes nothing. */
-static bool search_mapping(struct mt_pointer_node *node, void *wanted)
-{
-	const struct mt_unpooled_record *mapping = record_of(node);
-	struct mt_unpooled_record *search = wanted;
-
-	if (search->is.key - mapping->is.key < mapping->is.bytes)
-		search->mapped = mapping->mapped;
-	return false;
-}
-
-/* Memory without a handle gets one again, by its mapping. Looks at all mappings. */
-static void add_handle(uint64_t handle, uint64_t address)
-{
-	struct mt_unpooled_record *memory, search = {.is.key = address};
-
-	mt_pointer_table_remove_if(&tables[SPACE_MAPPING], search_mapping, &search);
-	memory = search.mapped;
-	if (!memory || memory->handles > 0)
-		return;
-	memory->handles = 1;
-	memory->is.key = handle;
-	put_in(memory);
-}
-
-void mt_unpooled_retain(uint64_t handle, uint64_t address)
-{
-	struct mt_unpooled_record *memory;
-
-	mt_lock_lock(&unpooled_lock);
-	memory = find(SPACE_VMM, handle);
-	if (memory)
-		memory->handles++;
-	else
-		add_handle(handle, address);
-	mt_lock_unlock(&unpooled_lock);
 }
 
 void mt_unpooled_map(struct mt_unpooled_record *record, uint64_t dptr, uint64_t bytes,
@@ -239,12 +199,8 @@ struct mt_unpooled_record *mt_unpooled_release_begin(uint64_t handle)
 
 	mt_lock_lock(&unpooled_lock);
 	memory = find(SPACE_VMM, handle);
-	if (memory) {
-		mt_assert(memory->handles > 0);
-		memory->uses++;
-		if (--memory->handles == 0)
-			take_out(memory);
-	}
+	if (memory)
+		take_out(memory);
 	mt_lock_unlock(&unpooled_lock);
 	return memory;
 }
@@ -254,9 +210,10 @@ void mt_unpooled_release_end(struct mt_unpooled_record *memory, bool is_done)
 	if (!memory)
 		return;
 	mt_lock_lock(&unpooled_lock);
-	if (!is_done && memory->handles++ == 0)
+	if (is_done)
+		end_use(memory);
+	else
 		put_in(memory);
-	end_use(memory);
 	mt_lock_unlock(&unpooled_lock);
 }
 

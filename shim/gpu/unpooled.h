@@ -48,9 +48,8 @@ struct mt_unpooled_record {
 	void *slab_link; /* first: the slab's */
 	struct mt_unpooled is;
 	struct mt_pointer_node node; /* its key is that of `is` */
-	/* Memory of cuMemCreate is there as long as it has a handle or a use: a mapping, or a
-	 * release in the driver. Without a handle it is in no table. */
-	uint32_t handles, uses;
+	/* Memory of cuMemCreate: its handle, without which it is in no table, and its mappings. */
+	uint32_t uses;
 	struct mt_unpooled_record *mapped; /* of a mapping: its memory; else NULL */
 };
 
@@ -70,10 +69,9 @@ void mt_unpooled_add(struct mt_unpooled_record *record);
  * pointer stands for all of them, since cuMemFree takes them all. */
 struct mt_unpooled_record *mt_unpooled_take(enum mt_unpooled_kind kind, uint64_t key);
 
-/* Memory of cuMemCreate lasts as long as one handle or one mapping of it is left. After the
- * driver's cuMemRetainAllocationHandle (address: in a mapping of it), cuMemMap and cuMemUnmap,
- * which may concern several mappings. */
-void mt_unpooled_retain(uint64_t handle, uint64_t address);
+/* Memory of cuMemCreate lasts as long as its handle or one mapping of it is left. A handle that is
+ * retained from a mapping does not count: NCCL releases it while the mapping is there. After the
+ * driver's cuMemMap and cuMemUnmap, which may concern several mappings. */
 void mt_unpooled_map(struct mt_unpooled_record *record, uint64_t dptr, uint64_t bytes,
 		     uint64_t handle);
 void mt_unpooled_unmap(uint64_t dptr, uint64_t bytes);

@@ -22,8 +22,8 @@
 
 static unsigned char page[MOST_BYTES];
 static _Atomic bool is_released, is_enqueued;
-static void *context[2];
-static void *stream[2]; /* non-blocking, one in each context */
+static void *context;
+static void *stream; /* non-blocking */
 
 static void wait_for_release(void *unused)
 {
@@ -32,19 +32,12 @@ static void wait_for_release(void *unused)
 		nanosleep(&(struct timespec){.tv_nsec = 250000}, NULL);
 }
 
-static void in_context(int which)
-{
-	OK(cu.cuCtxSetCurrent(context[which]));
-}
-
-static void start(int contexts)
+static void start(void)
 {
 	OK(cu.cuInit(0));
-	for (int i = contexts - 1; i >= 0; i--) {
-		OK(cu.cuDevicePrimaryCtxRetain(&context[i], i));
-		in_context(i);
-		OK(cu.cuStreamCreate(&stream[i], 1));
-	}
+	OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
+	OK(cu.cuCtxSetCurrent(context));
+	OK(cu.cuStreamCreate(&stream, 1));
 }
 
 /* ---- the work that still runs when its block is freed ---- */
@@ -53,8 +46,8 @@ static void *executable, *graph;
 
 static void on_stream(uint64_t block, size_t bytes)
 {
-	OK(cu.cuLaunchHostFunc(stream[0], wait_for_release, NULL));
-	OK(cu.cuMemsetD8Async(block, OLD, bytes, stream[0]));
+	OK(cu.cuLaunchHostFunc(stream, wait_for_release, NULL));
+	OK(cu.cuMemsetD8Async(block, OLD, bytes, stream));
 }
 
 struct work {
@@ -66,7 +59,7 @@ static void *on_own_default_stream(void *argument)
 {
 	const struct work *work = argument;
 
-	in_context(0);
+	OK(cu.cuCtxSetCurrent(context));
 	OK(cu.cuLaunchHostFunc_ptsz(NULL, wait_for_release, NULL));
 	OK(cu.cuMemsetD8Async_ptsz(work->block, OLD, work->bytes, NULL));
 	atomic_store(&is_enqueued, true);
@@ -89,32 +82,14 @@ static void on_per_thread_stream(uint64_t block, size_t bytes)
 		usleep(100);
 }
 
-static void on_peer(uint64_t block, size_t bytes)
-{
-	in_context(1);
-	OK(cu.cuLaunchHostFunc(stream[1], wait_for_release, NULL));
-	OK(cu.cuMemsetD8Async(block, OLD, bytes, stream[1]));
-	in_context(0);
-}
-
-static uint64_t source;
-
-static void by_peer_copy(uint64_t block, size_t bytes)
-{
-	in_context(1);
-	OK(cu.cuLaunchHostFunc(stream[1], wait_for_release, NULL));
-	OK(cu.cuMemcpyPeerAsync(block, context[0], source, context[1], bytes, stream[1]));
-	in_context(0);
-}
-
 static void by_graph(uint64_t block, size_t bytes)
 {
-	OK(cu.cuStreamBeginCapture_v2(stream[0], 1));
-	OK(cu.cuLaunchHostFunc(stream[0], wait_for_release, NULL));
-	OK(cu.cuMemsetD8Async(block, OLD, bytes, stream[0]));
-	OK(cu.cuStreamEndCapture(stream[0], &graph));
+	OK(cu.cuStreamBeginCapture_v2(stream, 1));
+	OK(cu.cuLaunchHostFunc(stream, wait_for_release, NULL));
+	OK(cu.cuMemsetD8Async(block, OLD, bytes, stream));
+	OK(cu.cuStreamEndCapture(stream, &graph));
 	OK(cu.cuGraphInstantiateWithFlags(&executable, graph, 0));
-	OK(cu.cuGraphLaunch(executable, stream[0]));
+	OK(cu.cuGraphLaunch(executable, stream));
 }
 
 static void drop_graph(void)
@@ -128,31 +103,17 @@ static void join_other(void)
 	pthread_join(other, NULL);
 }
 
-static void free_elsewhere(uint64_t block)
-{
-	in_context(1);
-	OK(cu.cuMemFree_v2(block));
-	in_context(0);
-}
-
 /* ---- the race ---- */
 
 static const struct race {
 	const char *name;
-	int contexts;
 	void (*launch)(uint64_t block, size_t bytes);
 	void (*end)(void);
-	void (*free)(uint64_t block);
-	bool is_per_thread, is_peer;
-	bool is_unpooled; /* the other context never calls cuMemAlloc */
+	bool is_per_thread;
 } races[] = {
-	{"stream", 1, on_stream, NULL, NULL, false, false, false},
-	{"per_thread", 1, on_per_thread_stream, join_other, NULL, true, false, false},
-	{"peer", 2, on_peer, NULL, NULL, false, true, false},
-	{"peer_copy", 2, by_peer_copy, NULL, NULL, false, false, false},
-	{"peer_copy_unpooled", 2, by_peer_copy, NULL, NULL, false, false, true},
-	{"graph", 1, by_graph, drop_graph, NULL, false, false, false},
-	{"foreign_free", 2, on_stream, NULL, free_elsewhere, false, false, false},
+	{"stream", on_stream, NULL, false},
+	{"per_thread", on_per_thread_stream, join_other, true},
+	{"graph", by_graph, drop_graph, false},
 };
 
 static void write_new(const struct race *race, uint64_t block, size_t bytes)
@@ -175,14 +136,11 @@ static size_t count_old(uint64_t block, size_t bytes)
 	return count;
 }
 
-/* Lets the work go and waits until all of it is done, in every context. */
+/* Lets the work go and waits until all of it is done. */
 static void finish(const struct race *race)
 {
 	atomic_store(&is_released, true);
-	for (int i = race->contexts - 1; i >= 0; i--) {
-		in_context(i);
-		OK(cu.cuCtxSynchronize());
-	}
+	OK(cu.cuCtxSynchronize());
 	if (race->end != NULL)
 		race->end();
 }
@@ -196,10 +154,7 @@ static bool run_round(const struct race *race, size_t bytes, unsigned *came_back
 	atomic_store(&is_released, false);
 	OK(cu.cuMemAlloc_v2(&first, bytes));
 	race->launch(first, bytes);
-	if (race->free != NULL)
-		race->free(first);
-	else
-		OK(cu.cuMemFree_v2(first));
+	OK(cu.cuMemFree_v2(first));
 	OK(cu.cuMemAlloc_v2(&second, bytes));
 	write_new(race, second, bytes);
 	finish(race);
@@ -214,30 +169,12 @@ static bool run_round(const struct race *race, size_t bytes, unsigned *came_back
 	return old != 0;
 }
 
-static void make_source(bool is_unpooled)
-{
-	in_context(1);
-	if (is_unpooled)
-		OK(cu.cuMemAllocAsync(&source, MOST_BYTES, stream[1]));
-	else
-		OK(cu.cuMemAlloc_v2(&source, MOST_BYTES));
-	OK(cu.cuMemsetD8Async(source, OLD, MOST_BYTES, stream[1]));
-	OK(cu.cuCtxSynchronize());
-	in_context(0);
-}
-
 static int run_race(const struct race *race)
 {
 	static const size_t sizes[] = {512, 64 << 10, MOST_BYTES};
 	unsigned came_back = 0, stale = 0;
 
-	start(race->contexts);
-	if (race->is_peer) {
-		in_context(1);
-		OK(cu.cuCtxEnablePeerAccess(context[0], 0));
-	}
-	if (race->contexts == 2)
-		make_source(race->is_unpooled);
+	start();
 	for (unsigned i = 0; i < ROUNDS_COUNT; i++)
 		stale += run_round(race, sizes[i % 3], &came_back);
 	printf("stale rounds: %u, blocks that came back: %u\n", stale, came_back);
@@ -256,7 +193,7 @@ static void *storm(void *argument)
 	size_t bytes = (size_t)16384 << (2 * (uintptr_t)argument);
 	uint64_t blocks[4];
 
-	in_context(0);
+	OK(cu.cuCtxSetCurrent(context));
 	while (!atomic_load(&is_over)) {
 		for (int i = 0; i < 4; i++)
 			OK(cu.cuMemAlloc_v2(&blocks[i], bytes));
@@ -275,16 +212,16 @@ static int run_captures(void)
 	unsigned lost = 0;
 	uint64_t block;
 
-	start(1);
+	start();
 	OK(cu.cuMemAlloc_v2(&block, 4096));
 	for (uintptr_t i = 0; i < STORM_THREADS; i++)
 		pthread_create(&threads[i], NULL, storm, (void *)i);
 	for (int i = 0; i < CAPTURES_COUNT; i++) {
-		OK(cu.cuStreamBeginCapture_v2(stream[0], 1 + i % 2));
-		int recorded = cu.cuMemsetD8Async(block, NEW, 4096, stream[0]);
+		OK(cu.cuStreamBeginCapture_v2(stream, 1 + i % 2));
+		int recorded = cu.cuMemsetD8Async(block, NEW, 4096, stream);
 		usleep(i % 7 * 50);
 		graph = NULL;
-		int ended = cu.cuStreamEndCapture(stream[0], &graph);
+		int ended = cu.cuStreamEndCapture(stream, &graph);
 		lost += recorded != 0 || ended != 0 || graph == NULL;
 		if (graph != NULL)
 			OK(cu.cuGraphDestroy(graph));
@@ -316,7 +253,7 @@ static int run_decay(void)
 	void *other_stream;
 	uint64_t blocks[2];
 
-	start(1);
+	start();
 	*(void **)&count_calls =
 		dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "fakecuda_calls");
 	OK(cu.cuStreamCreate(&other_stream, 1));
@@ -326,7 +263,7 @@ static int run_decay(void)
 		OK(cu.cuMemFree_v2(blocks[i]));
 	/* With the one that is taken the other one is known to be ready. */
 	OK(cu.cuMemAlloc_v2(&blocks[0], MOST_BYTES));
-	OK(cu.cuLaunchHostFunc(stream[0], wait_for_capture, NULL));
+	OK(cu.cuLaunchHostFunc(stream, wait_for_capture, NULL));
 	for (int i = 0; i < 10000 && count_calls("cuMemFreeAsync") == 0; i++)
 		usleep(500);
 	printf("decay %s\n", count_calls("cuMemFreeAsync") == 0 ? "did not come" : "came");

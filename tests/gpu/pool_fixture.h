@@ -20,9 +20,6 @@ static inline void begin_with(const struct mt_pool_settings *settings)
 	second = fake_context(1, 1);
 	fake_make_current(first);
 	mt_pool_start(&driver, settings);
-	/* as after a copy between the devices */
-	mt_context_note_use(1, 0);
-	mt_context_note_use(0, 1);
 }
 
 /* Criterion counts no assertion that fails in here. It reports a crash, which tests/run counts. */

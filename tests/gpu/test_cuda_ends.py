@@ -14,15 +14,8 @@ def ends(run, env, compile_c, fakecuda):
 	return run_one
 
 
-# With cuCtxRecordEvent, and without it: there the pool synchronises instead.
-@pytest.mark.parametrize("version", ["13.0", "12.2"])
-@pytest.mark.parametrize("word", ["destroyed_at_work", "detached_at_work"])
-def test_no_block_comes_back_while_a_context_that_ends_still_works_on_it(ends, word, version):
-	ends(word, version)
-
-
-def test_the_work_of_a_context_that_never_called_cumemalloc_counts(ends):
-	ends("stranger")
+def test_the_free_of_a_block_that_another_context_may_use_is_the_drivers(ends):
+	ends("beside_another")
 
 
 def test_a_context_can_be_destroyed_while_the_worker_is_in_it(ends):

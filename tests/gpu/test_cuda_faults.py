@@ -26,16 +26,12 @@ def test_the_end_of_a_block_is_known_beside_an_error_of_the_current_context(faul
 	faults("asked_beside_an_error", version)
 
 
-def test_no_block_comes_back_under_a_copy_of_a_context_that_another_ones_error_was_held_against(faults):
-	faults("copy_after_anothers_error")
-
-
 @pytest.mark.parametrize("version", ["13.0", "12.8"])
 def test_a_free_in_a_host_function_is_refused_as_the_driver_does_and_a_later_one_accepted(faults, version):
 	faults("freed_in_a_host_function", version)
 
 
-def test_the_work_of_a_context_counts_after_a_destroy_that_a_host_function_was_refused(faults):
+def test_a_context_counts_after_a_destroy_that_a_host_function_was_refused(faults):
 	faults("destroyed_in_a_host_function")
 
 

@@ -222,22 +222,6 @@ def test_calls_after_the_drivers_end_are_quiet(cuda):
 	assert one.end() == (0, "")
 
 
-def test_a_context_dies_with_its_cached_blocks(cuda):
-	one = cuda(CUDA_FREE="async")  # else the new context's first blocks take the place of what is cached
-	fill_and_free(one, 2, MB)
-	kept = one.number("used 0")
-	assert one.number("new") == 0
-
-	fill_and_free(one, 8, 2 * MB)
-	assert one.number(f"alloc 100 {2 * MB}") == 0
-	assert one.number("used 0") >= 16 * MB + kept
-
-	assert one.number("destroy") == 0
-	assert one.number("used 0") == kept
-	fill_and_free(one, 2, MB)
-	assert one.number("misuses") == 0 and one.number("refused") == 0
-
-
 def test_a_reset_device_starts_again(cuda):
 	one = cuda()
 	assert one.number(f"alloc 100 {2 * MB}") == 0

@@ -358,43 +358,6 @@ Test(pool_waits, the_driver_frees_a_block_for_which_it_has_no_event)
 	cr_expect_eq(allocate(4096), dptr, "a later one is cached");
 }
 
-/* ---- errors that leave work running ---- */
-
-static int first_answer; /* of the first query, which is that of the other context's event */
-
-static void fail_once(enum fake_call call)
-{
-	if (call != FAKE_cuEventQuery)
-		return;
-	fail(call, first_answer);
-	first_answer = 0;
-}
-
-static void expect_not_reused_after(int code)
-{
-	uint64_t dptr;
-
-	mt_context_register(second);
-	mt_context_register(first);
-	dptr = allocate(4096);
-	fake_issue(second);
-	release(dptr);
-	first_answer = code;
-	fake.on_call = fail_once;
-	cr_expect_neq(allocate(4096), dptr, "%d", code);
-	cr_expect_neq(allocate(4096), dptr, "%d", code);
-}
-
-Test(pool_waits, a_launch_that_is_too_large_says_nothing_of_other_work)
-{
-	expect_not_reused_after(720);
-}
-
-Test(pool_waits, an_unknown_error_says_nothing_of_other_work)
-{
-	expect_not_reused_after(999);
-}
-
 /* ---- cancelled threads ---- */
 
 static enum fake_call cancelling_call;
@@ -499,33 +462,4 @@ Test(pool_waits, a_thread_cancelled_when_it_begins_a_capture_leaves_the_gate_ope
 	pthread_create(&thread, NULL, begin_slowly, NULL);
 	pthread_join(thread, NULL);
 	cr_expect_not(mt_capture_is_open());
-}
-
-/* ---- errors ---- */
-
-static void fail_where_first_is_current(enum fake_call call)
-{
-	(void)call;
-	fake.fail_of_code = fake_stack[fake_depth] == first ? MT_CU_ILLEGAL_ADDRESS : 0;
-}
-
-Test(pool_waits,
-     an_error_of_the_current_context_is_not_held_against_another_one_whose_event_is_asked)
-{
-	struct CUctx_st *third = fake_context(2, 0);
-	uint64_t dptr = allocate(4096);
-
-	mt_context_created(second, 1);
-	fake_issue(second);
-	release(dptr);
-	fake.fail_of = FAKE_cuEventQuery;
-	fake.on_call = fail_where_first_is_current;
-	cr_expect_neq(allocate(4096), dptr);
-	fake.on_call = NULL;
-	fake.fail_of_code = 0;
-	mt_context_created(third, 0);
-	fake_make_current(third);
-	dptr = allocate(8192);
-	release(dptr);
-	cr_expect_neq(allocate(8192), dptr, "the second one's work may still use it");
 }

@@ -205,7 +205,7 @@ static int model_get_current(struct CUctx_st **context)
 }
 static int model_device(int *device)
 {
-	*device = (int)((model_current[model_depth] - model.contexts) & 1);
+	*device = (int)(model_current[model_depth] - model.contexts);
 	return 0;
 }
 static int model_push(struct CUctx_st *context)
@@ -313,6 +313,8 @@ static void model_put(struct model_node *node)
 	if (model_random() % 1000 == 0)
 		mt_pool_mark_non_recyclable((uint64_t)(uintptr_t)node);
 	atomic_store(&node->owned, 0);
+	if (model_random() % 16) /* else the driver frees it */
+		model_current[0] = atomic_load(&node->context);
 	if (!mt_pool_free((uint64_t)(uintptr_t)node, &result) || result != MT_CU_SUCCESS)
 		model_wrong("an odd answer to a free");
 }
@@ -339,8 +341,9 @@ static void model_step(struct model_node **live, unsigned *count)
 		if (!got)
 			live[slot] = live[--*count];
 	} else if (*count > 0) {
-		model_enqueue(&model.contexts[model_random() % MODEL_CONTEXTS],
-			      live[model_random() % *count]);
+		unsigned chosen = (unsigned)(model_random() % *count);
+
+		model_enqueue(atomic_load(&live[chosen]->context), live[chosen]);
 	}
 }
 
@@ -394,7 +397,7 @@ static void *model_worker(void *data)
 				   &next_ms);
 		if (round % 64 == 0)
 			(void)mt_pool_trim(MT_ANY_DEVICE);
-		mt_pool_usage((int)(round & 1), &usage);
+		mt_pool_usage((int)(round % MODEL_CONTEXTS), &usage);
 		if (usage.allocated_bytes >> 50 || usage.idle_bytes >> 50 ||
 		    usage.pending_bytes >> 50)
 			model_wrong("a figure under zero");
@@ -477,12 +480,9 @@ static void *model_mortal(void *data)
 			else if (count > 0)
 				model_put(live[--count]);
 			if (count > 0)
-				model_enqueue(&model.contexts[model_random() % MODEL_CONTEXTS],
-					      live[0]);
+				model_enqueue(context, live[0]);
 		}
-		/* What still touches its blocks elsewhere is done before it goes. */
-		for (int i = 0; i < MODEL_CONTEXTS; i++)
-			model_drain(&model.contexts[i]);
+		model_drain(context);
 		model_die(context);
 		model_nap(5000);
 	}
@@ -535,25 +535,10 @@ static uint64_t model_events_in_use(void)
 	return count;
 }
 
-/* Each fence takes back the events that were lent, and lends one of each context: more are lost. */
-static uint64_t model_lost_events(void)
-{
-	for (int i = 0; i < 1000 && model_events_in_use() > MODEL_CONTEXTS * MODEL_CONTEXTS; i++) {
-		struct CUctx_st *context = &model.contexts[i % MODEL_CONTEXTS];
-		struct model_node *node;
-
-		if (model_get(&node, context))
-			model_put(node);
-		model_drain(context);
-		(void)mt_pool_trim(MT_ANY_DEVICE);
-	}
-	return model_events_in_use() > MODEL_CONTEXTS * MODEL_CONTEXTS ? model_events_in_use() : 0;
-}
-
 /* Everything is freed and done: what is left is a leak. */
 static void model_end(struct model_result *out)
 {
-	struct mt_pool_usage usage[2];
+	struct mt_pool_usage usage[MODEL_CONTEXTS];
 
 	for (int i = 0; i < 64; i++)
 		if (model.mailbox[i])
@@ -562,7 +547,7 @@ static void model_end(struct model_result *out)
 		model_drain(&model.contexts[i]);
 	for (int i = 0; i < 100; i++)
 		(void)mt_pool_trim(MT_ANY_DEVICE);
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < MODEL_CONTEXTS; i++) {
 		mt_pool_usage(i, &usage[i]);
 		if (usage[i].reserved_bytes || usage[i].blocks_count || usage[i].requested_bytes)
 			model_wrong("figures that are not zero at the end");
@@ -570,7 +555,7 @@ static void model_end(struct model_result *out)
 		out->retries += usage[i].num_alloc_retries;
 	}
 	out->ledger_blocks = MODEL_NODES - model.nodes_left;
-	out->ledger_events = model_lost_events();
+	out->ledger_events = model_events_in_use();
 	for (int i = 0; i < MODEL_CONTEXTS; i++)
 		mt_context_ended(&model.contexts[i], MT_ANY_INIT);
 }
@@ -588,11 +573,6 @@ static inline struct model_result model_run(const struct model_options *options)
 	model.driver = &driver;
 	model_begin(options);
 	mt_pool_start(&driver, &settings);
-	/* as after copies between the devices */
-	for (int user = 0; user < 4; user++)
-		for (int device = 0; device < 4; device++)
-			mt_context_note_use(user, device);
-	/* All are known from the start, as those of a program that enables peer access. */
 	for (int i = 0; i < MODEL_CONTEXTS; i++)
 		mt_context_register(&model.contexts[i]);
 	if (options->worker)
