@@ -119,11 +119,11 @@ IDS(X)
 /* ---- the next functions in line ---- */
 
 #define X(name, params, args) NEXT_##name,
-enum next { NEXT_unshare, NEXT_setns, IDS(X) NEXT_COUNT };
+enum next { NEXT_unshare, NEXT_setns, NEXT_fopen, NEXT_fopen64, IDS(X) NEXT_COUNT };
 #undef X
 
 #define X(name, params, args) #name,
-static const char *const next_names[NEXT_COUNT] = {"unshare", "setns", IDS(X)};
+static const char *const next_names[NEXT_COUNT] = {"unshare", "setns", "fopen", "fopen64", IDS(X)};
 #undef X
 
 static _Atomic(void *) next_functions[NEXT_COUNT]; /* each store has the same value; no ordering */
@@ -255,29 +255,7 @@ typedef FILE *(*open_fn)(const char *path, const char *mode);
 MT_EXPORT FILE *fopen(const char *path, const char *mode);
 MT_EXPORT FILE *fopen64(const char *path, const char *mode);
 
-/* Each store has the same value; no ordering. */
-static _Atomic(open_fn) next_fopen;
-static _Atomic(open_fn) next_fopen64;
-
 static MT_TLS bool has_forked; /* and has not opened the file since */
-
-/* In a child without fork's handlers the loader must not be called (compat/compat.c). */
-static MT_COLD open_fn find(const char *name, _Atomic(open_fn) *next)
-{
-	bool is_raw_child = mt_state_is_on() && !mt_state_is_own_process();
-	open_fn found = (open_fn)(uintptr_t)(is_raw_child ? mt_loader_libc_function(name)
-							  : mt_loader_symbol(RTLD_NEXT, name));
-
-	if (!is_raw_child)
-		mt_store_relaxed(next, found);
-	return found;
-}
-
-static void find_fopen(void)
-{
-	(void)find("fopen", &next_fopen);
-	(void)find("fopen64", &next_fopen64);
-}
 
 static void note_fork(void)
 {
@@ -350,18 +328,14 @@ static FILE *open_by(open_fn next, const char *path, const char *mode)
 
 MT_EXPORT FILE *fopen(const char *path, const char *mode)
 {
-	open_fn next = mt_load_relaxed(&next_fopen);
-
-	return open_by(mt_likely(next) ? next : find("fopen", &next_fopen), path, mode);
+	return open_by((open_fn)(uintptr_t)next_function(NEXT_fopen), path, mode);
 }
 
 /* The same function on 64-bit systems; a libc may lack the name. */
 MT_EXPORT FILE *fopen64(const char *path, const char *mode)
 {
-	open_fn next = mt_load_relaxed(&next_fopen64);
+	open_fn next = (open_fn)(uintptr_t)next_function(NEXT_fopen64);
 
-	if (mt_unlikely(!next))
-		next = find("fopen64", &next_fopen64);
 	return next ? open_by(next, path, mode) : fopen(path, mode);
 }
 
@@ -370,7 +344,8 @@ MT_EXPORT FILE *fopen64(const char *path, const char *mode)
 static void load(bool on)
 {
 	mt_fork_start();
-	find_fopen();
+	(void)next_function(NEXT_fopen);
+	(void)next_function(NEXT_fopen64);
 	if (!on)
 		find_next_functions();
 }

@@ -15,13 +15,8 @@
 bool mt_cgroup_path_number(const char *text, uint64_t *out)
 {
 	const char *at = text;
-	uint64_t value = 0;
+	uint64_t value = mt_os_parse_digits(&at);
 
-	for (; *at >= '0' && *at <= '9'; at++) {
-		uint64_t digit = (uint64_t)(*at - '0');
-
-		value = value > (UINT64_MAX - digit) / 10 ? UINT64_MAX : value * 10 + digit;
-	}
 	if (at == text || (*at && *at != '\n'))
 		return false;
 	*out = value;

@@ -268,6 +268,7 @@ uint64_t mt_cleanup_requested_next_ns(void)
 
 bool mt_cleanup_requested_may_run(uint64_t now_ns)
 {
+	mt_assert(mt_thread_is_ours());
 	return now_ns >= mt_cleanup_requested_next_ns();
 }
 
@@ -283,6 +284,7 @@ void mt_cleanup_note_merged(const struct mt_trim_request *request)
 	};
 	const struct mt_stats_snapshot *seen = mt_publish_lock();
 
+	mt_assert(mt_thread_is_ours());
 	cleanup.rss_before_bytes = cleanup.rss_after_bytes = seen->rss_bytes;
 	cleanup.anon_before_bytes = cleanup.anon_after_bytes = seen->rss_anon_bytes;
 	cleanup.live_before_bytes = cleanup.live_after_bytes = seen->heap_live_bytes;

@@ -63,13 +63,6 @@ static struct mt_config live;
 static struct mt_launch_env facts;
 static _Atomic bool live_filled; /* release after live is filled; acquire in mt_config */
 
-/* Errors found by mt_config_read, logged once MT_LOG and MT_LOG_LEVEL are known. */
-#define ERRORS_MAX 32u
-static struct {
-	char lines[ERRORS_MAX][MT_CONFIG_ERROR_MAX];
-	unsigned count; /* may exceed ERRORS_MAX */
-} errors;
-
 const char *mt_config_name(enum mt_option option)
 {
 	return (unsigned)option < MT_OPTION_COUNT ? rows[option].name : NULL;
@@ -396,11 +389,17 @@ void mt_config_parse_launch_env(const char *const *environ_list, struct mt_launc
 
 /* ---- the live copies ---- */
 
-static void queue_error(const char *line)
+static bool has_error; /* one was found by mt_config_read */
+
+static void note_error(const char *line)
 {
-	if (errors.count < ERRORS_MAX)
-		(void)mt_format(errors.lines[errors.count], MT_CONFIG_ERROR_MAX, "%s", line);
-	errors.count++;
+	(void)line;
+	has_error = true;
+}
+
+static void log_error(const char *line)
+{
+	mt_log(MT_LOG_WARN, "%s", line);
 }
 
 const struct mt_launch_env *mt_config_launch_env(void)
@@ -412,16 +411,14 @@ void mt_config_read(const char *const *environ_list)
 {
 	struct mt_config read;
 
-	errors.count = 0;
-	mt_config_parse(environ_list, &read, queue_error);
+	has_error = false;
+	mt_config_parse(environ_list, &read, note_error);
 	mt_config_parse_launch_env(environ_list, &facts);
 	memcpy(&live, &read, sizeof(live));
 	mt_store_release(&live_filled, true);
 	mt_log_use(&live.log_level, live.log);
-	for (unsigned i = 0; i < errors.count && i < ERRORS_MAX; i++)
-		mt_log(MT_LOG_WARN, "%s", errors.lines[i]);
-	if (errors.count > ERRORS_MAX)
-		mt_log(MT_LOG_WARN, "and %u more", errors.count - ERRORS_MAX);
+	if (has_error) /* again, now that the log has its level and its file */
+		mt_config_parse(environ_list, &read, log_error);
 }
 
 enum mt_err mt_config_set(struct mt_config *config, const char *name, const char *value)

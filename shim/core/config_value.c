@@ -6,6 +6,7 @@
 #include "core/core_internal.h"
 #include "sys/attr.h"
 #include "sys/format.h"
+#include "sys/os.h"
 
 /* words at odd positions are true */
 static const char *const bool_words[] = {"0", "1", "off", "on", "no", "yes", "false", "true"};
@@ -30,20 +31,13 @@ static bool text_is(const char *text, const char *word)
 /* Accepts decimal digits only: strtoul(3) accepts signs and blanks, and reads the locale. */
 static enum mt_err parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
-	uint64_t value = 0;
-	bool overflown = false;
+	const char *at = text;
+	uint64_t value = mt_os_parse_digits(&at);
 
-	if (*text == '\0')
+	mt_assert(max < UINT64_MAX); /* what a larger number is read as */
+	if (at == text || *at != '\0')
 		return MT_ERR_INVALID;
-	for (; *text != '\0'; text++) {
-		unsigned digit = (unsigned)(unsigned char)*text - '0';
-
-		if (digit > 9)
-			return MT_ERR_INVALID;
-		overflown |= __builtin_mul_overflow(value, 10, &value);
-		overflown |= __builtin_add_overflow(value, digit, &value);
-	}
-	if (overflown || value < min || value > max)
+	if (value < min || value > max)
 		return MT_ERR_RANGE;
 	*out = value;
 	return MT_ERR_OK;

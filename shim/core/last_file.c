@@ -137,6 +137,7 @@ bool mt_last_file_is_wanted(void)
 	char kind[KIND_BYTES];
 	int kept = errno;
 
+	mt_assert(mt_thread_is_ours());
 	if (is_checked)
 		return is_usable;
 	is_checked = true;

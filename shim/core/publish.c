@@ -61,6 +61,7 @@ static void write_with_head(const void *from, size_t bytes)
 {
 	const struct mt_piece pieces[] = {piece_of(from, bytes), head_piece()};
 
+	mt_assert(is_ours);
 	(void)mt_files_write_stats(pieces, 2);
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/files.h"
 #include "core/stats_layout.h"
+#include "core/thread.h"
 #include "sys/format.h"
 #include "sys/os.h"
 
@@ -140,6 +141,7 @@ static void run_in_own_folder(bool at_once)
 
 void mt_files_sweep_at_tick(uint64_t now_ns)
 {
+	mt_assert(mt_thread_is_ours());
 	if (now_ns < next_ns && !is_unfinished)
 		return;
 	next_ns = now_ns + STEP_S * MT_NS_PER_S;
@@ -166,21 +168,15 @@ struct entry {
 	char name[];
 };
 
+/* As mt_format writes a number: no other name is a file of ours. */
 static bool parse_number(const char **text, uint64_t *out, char after)
 {
 	const char *at = *text;
-	uint64_t value = 0;
 
-	if (*at < '0' || *at > '9' || (at[0] == '0' && at[1] != after))
-		return false;
-	for (; *at >= '0' && *at <= '9'; at++)
-		if (__builtin_mul_overflow(value, 10, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
-			return false;
-	if (*at != after)
+	*out = mt_os_parse_digits(&at);
+	if (at == *text || *at != after || (**text == '0' && at > *text + 1) || *out == UINT64_MAX)
 		return false;
 	*text = at + 1;
-	*out = value;
 	return true;
 }
 

@@ -71,6 +71,7 @@ static enum mt_err set(const struct mt_request *request)
 
 static enum mt_err carry_out(const struct mt_request *request)
 {
+	mt_assert(mt_thread_is_ours());
 	switch ((enum mt_request_kind)request->kind) {
 	case MT_REQUEST_TRIM:
 		trim(request);

@@ -7,6 +7,7 @@
 
 #include "core/services.h"
 #include "core/main_exit.h"
+#include "core/thread.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/libc.h"
@@ -132,6 +133,7 @@ static void forget_active_thread(const struct mt_thread_counters *counters)
 
 static void unlink_thread(struct mt_thread_counters *counters)
 {
+	mt_assert(is_list_ours);
 	mt_assert(counters->linked && linked_count > 0);
 	mt_assert(counters->shard < SHARDS);
 	mt_assert(counters->previous ? counters->previous->next == counters
@@ -371,6 +373,7 @@ unsigned int mt_account_note_rest(bool at_once)
 {
 	unsigned int count = 0;
 
+	mt_assert(mt_thread_is_ours());
 	lock_list();
 	for (int shard = 0; shard < SHARDS; shard++)
 		for (struct mt_thread_counters *at = shards[shard]; at; at = at->next) {
@@ -396,6 +399,7 @@ bool mt_account_try_sleeper(bool (*sleeps)(const struct mt_thread_counters *thre
 	struct mt_thread_counters *thread;
 	bool is_asleep;
 
+	mt_assert(mt_thread_is_ours());
 	lock_list();
 	thread = find_resting();
 	is_asleep = thread && sleeps(thread);

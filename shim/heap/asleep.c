@@ -163,14 +163,15 @@ static inline bool wakes_for(size_t size)
 	return mt_unlikely(size >= LARGE_BYTES) && wakes_for_large(size);
 }
 
-/* Counts a block of libc's, or returns it to libc and makes one of jemalloc's. */
-#define FINISH(block, instead)                                                                     \
-	do {                                                                                       \
-		if (mt_likely(mt_glibc_range_is_inside(block)) || accept(block))                   \
-			return mt_glibc_count(block);                                              \
-		libc.free(block);                                                                  \
-		return instead;                                                                    \
-	} while (0)
+/* Returns whether the block, which libc has just made, may be handed out; else it goes back to
+ * libc, and jemalloc makes one. */
+static inline bool keeps(void *block)
+{
+	if (mt_likely(mt_glibc_range_is_inside(block)) || accept(block))
+		return true;
+	libc.free(block);
+	return false;
+}
 
 static void *asleep_malloc(size_t size)
 {
@@ -179,7 +180,7 @@ static void *asleep_malloc(size_t size)
 	if (wakes_for(size))
 		return mt_jemalloc_ops()->malloc(size);
 	block = libc.malloc(size);
-	FINISH(block, mt_jemalloc_ops()->malloc(size));
+	return keeps(block) ? mt_glibc_count(block) : mt_jemalloc_ops()->malloc(size);
 }
 
 static void *asleep_calloc(size_t count, size_t size)
@@ -191,7 +192,7 @@ static void *asleep_calloc(size_t count, size_t size)
 	if (!__builtin_mul_overflow(count, size, &bytes) && wakes_for(bytes))
 		return mt_jemalloc_ops()->calloc(count, size);
 	block = libc.calloc(count, size);
-	FINISH(block, mt_jemalloc_ops()->calloc(count, size));
+	return keeps(block) ? mt_glibc_count(block) : mt_jemalloc_ops()->calloc(count, size);
 }
 
 static void *asleep_memalign(size_t alignment, size_t size)
@@ -201,7 +202,7 @@ static void *asleep_memalign(size_t alignment, size_t size)
 	if (wakes_for(size) || wakes_for(alignment))
 		return mt_jemalloc_ops()->memalign(alignment, size);
 	block = libc.memalign(alignment, size);
-	FINISH(block, mt_jemalloc_ops()->memalign(alignment, size));
+	return keeps(block) ? mt_glibc_count(block) : mt_jemalloc_ops()->memalign(alignment, size);
 }
 
 static void *asleep_aligned_alloc(size_t alignment, size_t size)

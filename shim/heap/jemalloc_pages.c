@@ -141,6 +141,7 @@ uint64_t mt_jemalloc_retained_bytes(unsigned int index)
 	size_t mib[4], length = 4, value = 0;
 	size_t bytes = sizeof(value);
 
+	mt_assert(mt_lock_is_held(MT_RANK_purge));
 	if (je_mallctlnametomib("stats.arenas.0.retained", mib, &length) != 0)
 		return 0;
 	mib[2] = index;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "core/init.h"
+#include "core/thread.h"
 #include "heap/jemalloc_internal.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
@@ -509,6 +510,7 @@ static void sweep(uint64_t patience_ns)
 
 void mt_jemalloc_purge_again(void)
 {
+	mt_assert(mt_thread_is_ours());
 	mt_page_flags_all_may_be_huge();
 	sweep(MT_NS_PER_S);
 }

@@ -193,6 +193,7 @@ void mt_page_flags_mapped(const void *begin, size_t bytes)
 
 static void forget(uintptr_t begin, uintptr_t end)
 {
+	mt_assert(is_ours);
 	mt_page_ranges_remove(&flagged, begin, end);
 	mt_page_ranges_remove(&huge, begin, end);
 	mt_page_ranges_remove(&undumped, begin, end);

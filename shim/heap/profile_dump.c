@@ -28,6 +28,7 @@ void mt_heap_profile_publish(void)
 	const struct mt_heap_profiler *profiler = mt_backend()->profiler;
 	uint64_t state = profiler ? (uint64_t)profiler->state() : MT_PROFILER_NONE;
 
+	mt_assert(mt_thread_is_ours());
 	mt_publish_lock()->prof_state = state;
 	mt_publish_unlock();
 }
@@ -116,6 +117,7 @@ uint64_t mt_heap_profile_tick(uint64_t now_ns)
 {
 	uint64_t next_ns = UINT64_MAX;
 
+	mt_assert(mt_thread_is_ours());
 	for (size_t i = 0; i < LOOKS_COUNT; i++) {
 		if (looks[i].until_ns && looks[i].until_ns <= now_ns)
 			end_look(&looks[i]);

@@ -43,11 +43,9 @@ static bool is_copying(void)
  * GB. */
 static void wait_for_copy(void)
 {
-	_Atomic uint32_t never_woken = 0;
-
 	mt_assert(depth > 0);
 	while (is_copying() && !is_copying_here)
-		(void)mt_os_futex_wait(&never_woken, 0, COPY_STEP_NS, MT_FUTEX_PRIVATE);
+		mt_os_sleep_ns(COPY_STEP_NS);
 }
 
 static void note_change(void)

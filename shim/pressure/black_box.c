@@ -146,6 +146,7 @@ bool mt_black_box_sites_count(uint64_t allocated_bytes)
 /* Returns the place of the line, however it is reached; NULL: there is no room. */
 static struct site *find(const struct site *wanted)
 {
+	mt_assert(mt_load_relaxed(&is_busy));
 	for (uint32_t i = 0; i < sites_count; i++)
 		if (sites[i].lines[0] == wanted->lines[0])
 			return &sites[i];

@@ -121,6 +121,7 @@ static void read_sample(struct sample *out, bool exact_figures)
 	struct mt_load load = {0};
 	uint64_t now = mt_os_now_ns();
 
+	mt_assert(mt_thread_is_ours());
 	memset(out, 0, sizeof(*out));
 	read_memory(out, exact_figures, &cgroup);
 	if (cgroup.is_without_given)

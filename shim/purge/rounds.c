@@ -8,6 +8,7 @@
 #include "core/control_file.h"
 #include "core/log.h"
 #include "core/publish.h"
+#include "core/thread.h"
 #include "purge/purge_internal.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
@@ -193,6 +194,7 @@ static uint64_t gc_step(const struct mt_config *cfg, bool rounds_ended,
  * Clears the bit before it counts the rounds: a round that ends later sets it again. */
 void mt_round_end_run_cleanup(uint64_t (*in_use_bytes)(void))
 {
+	mt_assert(mt_thread_is_ours());
 	const struct mt_config *cfg = mt_config();
 	/* the last ones, which are published */
 	struct mt_trim_request due[DUE_MAX] = {{0}};
@@ -227,6 +229,7 @@ void mt_round_end_check_timer(uint64_t now_ns)
 	const struct mt_config *cfg = mt_config();
 	uint64_t span = mt_round_seconds_of(cfg->round) * MT_NS_PER_S;
 
+	mt_assert(mt_thread_is_ours());
 	if (mt_round_mode_of(cfg->round) != MT_ROUND_TIMER) {
 		timer_ns = 0;
 		return;
@@ -244,6 +247,7 @@ void mt_round_end_handle_signal(void)
 	const struct mt_trim_request request = {.reason = MT_REASON_SIGNAL,
 						.level = MT_LEVEL_HEAVY};
 
+	mt_assert(mt_thread_is_ours());
 	if (mt_round_mode_of(mt_config()->round) == MT_ROUND_SIGNAL)
 		(void)mt_rounds_end();
 	else

@@ -473,6 +473,7 @@ void mt_tick_refresh(void)
 {
 	struct mt_snapshot now = read_all();
 
+	mt_assert(mt_thread_is_ours());
 	mt_components_publish(true);
 	fill(&now, true);
 }
@@ -483,6 +484,7 @@ uint64_t mt_tick_in_use_bytes(void)
 	uint64_t most = mt_sat_sub(now.anon_bytes, now.live_bytes);
 	uint64_t unused = mt_sat_sub(last_figures.resident_bytes, now.live_bytes);
 
+	mt_assert(mt_thread_is_ours());
 	unused = mt_max_u64(unused, now.dirty_bytes);
 	/* Pages that the allocator calls dirty or resident may never have been touched. */
 	return mt_sat_sub(now.rss_bytes, mt_min_u64(unused, most));
@@ -534,6 +536,7 @@ static void purge(enum mt_reason reason)
 	struct mt_snapshot before = {.now_ns = mt_os_now_ns()};
 	struct mt_stats_cleanup cleanup;
 
+	mt_assert(mt_thread_is_ours());
 	read_usage(&before);
 	mt_cleanup_run(&request, &cleanup);
 	note_cleanup(&cleanup, true, &before);
@@ -604,6 +607,7 @@ static void publish(const struct mt_snapshot *now, bool urgent)
 {
 	bool due = urgent || is_write_due(now);
 
+	mt_assert(mt_thread_is_ours());
 	mt_components_publish(due);
 	fill(now, is_status_due(now));
 	if (!due)

@@ -36,10 +36,7 @@ static uint32_t rescue_released; /* by that rescue */
 /* Returns the idle bytes that a cache may hold without being emptied. */
 static uint64_t gate_bytes(uint64_t reserved, const struct mt_config *cfg)
 {
-	uint64_t slack = cfg->slack_mb * MT_MIB;
-	uint64_t share = reserved / 100 * cfg->slack_pct;
-
-	return slack > share ? slack : share;
+	return mt_max_u64(cfg->slack_mb * MT_MIB, reserved / 100 * cfg->slack_pct);
 }
 
 bool mt_framework_decide(struct mt_framework_policy *own, const struct mt_python_gpu_figures *seen,
@@ -190,6 +187,7 @@ bool mt_framework_empty(void)
 {
 	uint32_t state = mt_load_acquire(&call.state);
 
+	mt_assert(mt_thread_is_ours());
 	if (state == CALL_NONE && mt_config_launch_env()->world_size <= 1 &&
 	    mt_python_is_running()) {
 		is_rescue_done = false;

@@ -28,6 +28,7 @@
 #include "core/control_file.h"
 #include "core/log.h"
 #include "core/publish.h"
+#include "core/thread.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/loader.h"
@@ -357,6 +358,7 @@ static void refresh(void)
 	uint32_t changes = mt_load_relaxed(&changes_count);
 	uint64_t state = (uint64_t)read_disposition();
 
+	mt_assert(mt_thread_is_ours());
 	published_changes_count = changes;
 	mt_publish_lock()->signal_disposition = state;
 	mt_publish_unlock();

@@ -340,15 +340,22 @@ ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
 		mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0), out, out_bytes);
 }
 
-uint64_t mt_os_parse_number(const char *text)
+uint64_t mt_os_parse_digits(const char **text)
 {
 	uint64_t value = 0;
 
+	for (; **text >= '0' && **text <= '9'; ++*text)
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(**text - '0'), &value))
+			value = UINT64_MAX;
+	return value;
+}
+
+uint64_t mt_os_parse_number(const char *text)
+{
 	while (*text == ' ' || *text == '\t')
 		text++;
-	while (*text >= '0' && *text <= '9')
-		value = value * 10 + (uint64_t)(*text++ - '0');
-	return value;
+	return mt_os_parse_digits(&text);
 }
 
 const char *mt_os_find_line(const char *text, const char *key)

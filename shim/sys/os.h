@@ -131,7 +131,11 @@ void mt_os_each_line(const char *path, char *text, size_t text_bytes,
 
 /* ---- text of the kernel's small files; pure ---- */
 
-/* Returns the decimal number at text, after spaces and tabs; 0 if there is none. */
+/* Returns the decimal number at *text, which then is what follows it; 0 if there is none,
+ * UINT64_MAX for a larger one. */
+uint64_t mt_os_parse_digits(const char **text);
+
+/* The same for the number at text, after spaces and tabs. */
 uint64_t mt_os_parse_number(const char *text);
 
 /* Returns the text after key, in the first line that starts with key; NULL if no line does. */

@@ -44,10 +44,8 @@ Test(config_live, logs_complaints_where_the_same_environment_says)
 	cr_assert_gt(read_live("MT_LOG_LEVEL=warn", log, sizeof(log)), 0);
 	for (const char *c = log; *c != '\0'; c++)
 		lines += *c == '\n';
-	cr_expect_eq(lines, 33);
-	cr_expect_not_null(strstr(log, "warn: MT_ZZZZ31: no such setting (mtctl options)\n"));
-	cr_expect_null(strstr(log, "MT_ZZZZ32"));
-	cr_expect_not_null(strstr(log, "warn: and 8 more\n"));
+	cr_expect_eq(lines, 40);
+	cr_expect_not_null(strstr(log, "warn: MT_ZZZZ39: no such setting (mtctl options)\n"));
 	cr_expect_eq(read_live("MT_LOG_LEVEL=error", log, sizeof(log)), 0,
 		     "warnings are below that level");
 	cr_expect_eq(mt_config()->log_level, MT_LOG_ERROR);

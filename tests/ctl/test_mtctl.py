@@ -310,7 +310,7 @@ def limits_program(tmp_path_factory):
 	source.write_text(LIMITS_C)
 	program = source.with_suffix("")
 	subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", f"-I{root}", f"-I{root / 'shim'}", "-o", program, source,
-	                root / "ctl" / "process" / "limit.c", root / "ctl" / "process" / "read_file.c", root / "ctl" / "output" / "text.c", root / "ctl" / "output" / "error.c", *(root / "shim" / name for name in ("core/cgroup.c", "sys/format.c", "sys/os.c", "sys/raw_syscall.c"))], check=True)
+	                root / "ctl" / "process" / "limit.c", root / "ctl" / "process" / "read_file.c", root / "ctl" / "output" / "text.c", root / "ctl" / "output" / "error.c", *(root / "shim" / name for name in ("core/cgroup.c", "core/cgroup_path.c", "sys/format.c", "sys/os.c", "sys/raw_syscall.c"))], check=True)
 	return program
 
 

@@ -249,7 +249,7 @@ def given_program(compile_c, tmp_path_factory):
 	root = pathlib.Path(__file__).resolve().parents[2]
 	source = tmp_path_factory.mktemp("given") / "given.c"
 	source.write_text(GIVEN_C)
-	return compile_c(source, f"-I{root}", root / "ctl" / "process" / "limit.c", root / "ctl" / "process" / "read_file.c", root / "ctl" / "output" / "text.c", root / "ctl" / "output" / "error.c", *(root / "shim" / name for name in ("core/cgroup.c", "sys/format.c", "sys/os.c", "sys/raw_syscall.c")))
+	return compile_c(source, f"-I{root}", root / "ctl" / "process" / "limit.c", root / "ctl" / "process" / "read_file.c", root / "ctl" / "output" / "text.c", root / "ctl" / "output" / "error.c", *(root / "shim" / name for name in ("core/cgroup.c", "core/cgroup_path.c", "sys/format.c", "sys/os.c", "sys/raw_syscall.c")))
 
 
 @pytest.fixture
