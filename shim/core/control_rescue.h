@@ -10,8 +10,8 @@
 
 #include "core/stats_layout.h"
 
-/* Sends the request to up to MT_RESCUERS_COUNT processes. Returns how many got it; 0 also if
- * this process has no files. */
+/* Sends the request to up to MT_RESCUERS_COUNT processes, with the time of each write as asked_ns.
+ * Returns how many got it; 0 also if this process has no files. */
 #define MT_RESCUERS_COUNT 64
 uint32_t mt_control_rescue_send(const struct mt_rescue_request *request);
 

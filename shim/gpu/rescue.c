@@ -117,9 +117,8 @@ static bool send(struct mt_gpu_rescue *rescue, int device)
 	}
 	while (!mt_load_acquire(&has_begun) && mt_os_now_ns() < until)
 		mt_os_sleep_ns(MT_NS_PER_MS);
-	request.asked_ns = mt_os_now_ns();
 	if (mt_load_relaxed(&has_begun))
-		rescue->began_ns = request.asked_ns;
+		rescue->began_ns = mt_os_now_ns();
 	return mt_control_rescue_send(&request) != 0;
 }
 

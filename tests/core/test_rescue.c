@@ -100,7 +100,7 @@ static const struct mt_control_file good = {
 
 static uint32_t ask(void)
 {
-	struct mt_rescue_request request = {.asked_ns = 1000, .pid = (uint64_t)getpid()};
+	struct mt_rescue_request request = {.pid = (uint64_t)getpid()};
 
 	strcpy(request.device, "0000:01:00.0");
 	return mt_control_rescue_send(&request);
@@ -109,13 +109,15 @@ static uint32_t ask(void)
 Test(rescue, a_living_process_that_uses_cuda_is_asked_and_woken)
 {
 	const char *path = path_of(other, start_of(other), pidns);
+	uint64_t before_ns = mt_os_now_ns();
 	struct mt_control_file seen;
 
 	write_file(path, &good);
 
 	cr_expect_eq(ask(), 1);
 	seen = read_file(path);
-	cr_expect_eq(seen.rescue.asked_ns, 1000);
+	cr_expect_geq(seen.rescue.asked_ns, before_ns, "the time at which it was written");
+	cr_expect_leq(seen.rescue.asked_ns, mt_os_now_ns());
 	cr_expect_eq(seen.rescue.pid, (uint64_t)getpid());
 	cr_expect_str_eq(seen.rescue.device, "0000:01:00.0");
 	cr_expect_eq(seen.word, 1);
@@ -199,20 +201,22 @@ Test(rescue, the_replies_say_who_gave_how_much)
 	const char *path = path_of(other, start_of(other), pidns);
 	struct mt_control_file content = good;
 	struct mt_rescue_gain gain;
+	uint64_t asked_ns;
 
 	write_file(path, &content);
 	cr_assert_eq(ask(), 1);
+	asked_ns = read_file(path).rescue.asked_ns;
 	mt_control_rescue_read(&gain);
 	cr_expect_eq(gain.open_count, 1);
 	cr_expect_eq(gain.freed_bytes, 0);
 
-	content.rescue_reply = (struct mt_rescue_reply){.asked_ns = 999, .bytes = 5};
+	content.rescue_reply = (struct mt_rescue_reply){.asked_ns = asked_ns - 1, .bytes = 5};
 	write_file(path, &content);
 	mt_control_rescue_read(&gain);
 	cr_expect_eq(gain.freed_bytes, 0, "a reply to an earlier request");
 
 	content.rescue_reply = (struct mt_rescue_reply){
-		.asked_ns = 1000, .bytes = 7, .pid = (uint64_t)getpid(), .is_final = 1};
+		.asked_ns = asked_ns, .bytes = 7, .pid = (uint64_t)getpid(), .is_final = 1};
 	write_file(path, &content);
 	mt_control_rescue_read(&gain);
 	cr_expect_eq(gain.open_count, 0);
