@@ -18,7 +18,7 @@ LIBRARY = ["-shared", "-fPIC"]
 # Hundreds of functions that return a number: without optimisation and debug information they compile in a tenth of the time.
 DRIVER = [*LIBRARY, "-O0", "-g0", "-Wl,-Bsymbolic", "-Wl,-soname,libcuda.so.1"]
 # As the Makefile compiles them: they run before the loader, or a sanitizer, is ready.
-EARLY = ["sys/loader.c", "heap/dlsym.c"]
+EARLY = ["sys/loader.c", "sys/loader_gate.c", "heap/dlsym.c"]
 LATE = ["sys/format.c", "sys/os.c", "sys/raw_syscall.c", "gpu/driver.c", "gpu/lookup.c", "gpu/lookup_stubs.S",
         "heap/dlsym_entries.S"]
 PARTS_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-g", "-fPIC", "-fvisibility=hidden", "-pthread", f"-I{SHIM}"]
