@@ -146,41 +146,6 @@ void check_reuse_green(void)
 	take_and_check(block, stream, context);
 }
 
-/* The late writer runs on device 1, and writes to memory of device 0. */
-void check_reuse_peer(void)
-{
-	struct CUctx_st *first;
-	struct CUctx_st *second;
-	struct CUstream_st *stream;
-	uint64_t block;
-	int count = 0;
-	int can = 0;
-
-	gpu_start();
-	gpu_ok(cu.cuDeviceGetCount(&count));
-	if (count < 2 || !gpu_has(cuDeviceCanAccessPeer))
-		gpu_skip("one device only");
-	gpu_ok(cu.cuDeviceCanAccessPeer(&can, 1, 0));
-	if (!can)
-		gpu_skip("device 1 cannot reach the memory of device 0");
-	gpu_ok(cu.cuCtxGetCurrent(&first));
-	block = gpu_alloc(BYTES);
-	gpu_ok(cu.cuDevicePrimaryCtxRetain(&second, 1));
-	gpu_ok(cu.cuCtxSetCurrent(second));
-	gpu_kernels();
-	gpu_ok(cu.cuCtxEnablePeerAccess(first, 0));
-	stream = gpu_stream(GPU_STREAM_NON_BLOCKING);
-	gpu_ok(gpu_fill(stream, block, BYTES, 0));
-	gpu_spin(stream, 0);
-	gpu_ok(cu.cuCtxSynchronize());
-	gpu_spin(stream, LONG_MS);
-	gpu_ok(gpu_fill(stream, block, BYTES, LATE));
-	gpu_ok(cu.cuCtxSetCurrent(first));
-	gpu_ok(cu.cuMemFree_v2(block));
-	take_and_check(block, stream, second);
-	expect_hit(block);
-}
-
 /* ---- many threads, each with a stream, blocks of few sizes going round among them ---- */
 
 enum { THREADS = 8, ROUNDS = 150, HELD = 4 };

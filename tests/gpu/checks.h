@@ -23,7 +23,6 @@ void check_reuse_per_thread(void);
 void check_reuse_null(void);
 void check_reuse_graph(void);
 void check_reuse_green(void);
-void check_reuse_peer(void);
 void check_reuse_threads(void);
 /* check_captures.c */
 void check_capture_storm(void);

@@ -190,7 +190,7 @@ def test_the_kernels_assemble(run, bare, build, tmp_path, architecture):
 
 
 @pytest.mark.parametrize("name", ["reuse_non_blocking", "reuse_blocking", "reuse_per_thread", "reuse_null", "reuse_graph",
-                                  "reuse_peer", "reuse_threads"])
+                                  "reuse_threads"])
 def test_each_reuse_check_fails_when_the_fence_is_taken_out(run, bare, build, fake, mt_dir, name):
 	unfenced = build / "tests" / "nofence" / "libmtshim.so"
 	if not unfenced.exists():
