@@ -18,8 +18,9 @@
 #define AGAIN_MS   10u   /* run again while more is due */
 #define WATCH_MS   1000u /* measure the device's free memory, with decay off */
 /* out of memory: */
-#define OOM_WAIT_NS (10 * MT_NS_PER_S) /* for pending blocks, and for threads that free one */
-#define MORE_TRIES  16                 /* while other threads release, and nothing is pending */
+#define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for pending blocks, and for threads that free one */
+#define MORE_TRIES    16                 /* while other threads release, and nothing is pending */
+#define UNKNOWN_SHARE 8
 
 /* Nothing of its context uses an idle block, so that it is freed in a stream that has nothing else
  * to do. cuMemFree would wait for all that runs in the context, which may be a host function that
@@ -524,12 +525,27 @@ static void release_ready(int device)
 	}
 }
 
+/* Returns false if all that is cached is too little beside what is free: no need to wait for it.
+ * A call of unknown size that fails beside eight times as much free memory fails for another
+ * reason. */
+static bool is_enough_cached(const struct mt_pool_shortage *shortage)
+{
+	uint64_t free_bytes = 0, total_bytes = 0, cached;
+	int device = shortage->device;
+
+	if (device == MT_ANY_DEVICE || !mt_pool_read_memory(device, &free_bytes, &total_bytes))
+		return true;
+	cached = mt_pool_withheld_bytes(device);
+	return shortage->bytes ? free_bytes + cached >= shortage->bytes
+			       : cached >= free_bytes / UNKNOWN_SHARE;
+}
+
 /* Returns whether more has reached the driver since the last time. */
-static bool has_released_more(struct mt_pool_shortage *shortage)
+static bool has_released_more(struct mt_pool_shortage *shortage, uint64_t limit_ns)
 {
 	uint64_t released_count;
 
-	wait_for_others(shortage->device, OOM_WAIT_NS);
+	wait_for_others(shortage->device, limit_ns);
 	released_count = count_freed(shortage->device);
 	if (released_count == shortage->released_count)
 		return false;
@@ -537,7 +553,7 @@ static bool has_released_more(struct mt_pool_shortage *shortage)
 	return true;
 }
 
-/* Releases what this process holds. Waits while something is pending, as the program's own
+/* Releases what this process holds. Waits while enough is pending, as the program's own
  * cuMemFree would have waited: what is freed from now on goes to the driver. The first try comes in
  * any case: another thread may have freed between the failed call and the begin. Returns false if
  * another try is useless: nothing was pending before the last look, so that no other thread's
@@ -546,10 +562,11 @@ static bool release_own(struct mt_pool_shortage *shortage)
 {
 	for (unsigned round = 0;; round++) {
 		bool is_early = mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS;
-		bool may_wait = is_early && mt_pending_is_on(shortage->device);
+		bool may_wait = is_early && mt_pending_is_on(shortage->device) &&
+				is_enough_cached(shortage);
 
 		release_ready(shortage->device);
-		if (has_released_more(shortage))
+		if (has_released_more(shortage, may_wait ? OOM_WAIT_NS : OTHERS_NS))
 			return shortage->tries++ < MORE_TRIES || may_wait;
 		if (!may_wait)
 			return false;

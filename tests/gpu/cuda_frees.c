@@ -254,6 +254,28 @@ static void idle_cache(void)
 	printf("used: %llu MB\n", (unsigned long long)(used(0) / MB));
 }
 
+static void *free_it(void *block)
+{
+	OK(cu.cuCtxSetCurrent(context));
+	OK(cu.cuMemFree_v2((uint64_t)(uintptr_t)block));
+	return NULL;
+}
+
+/* Another thread frees 10 MB behind a kernel of 2 s; 900 MB beside 500 can never be there. */
+static void hopeless(void)
+{
+	uint64_t kept = take(500 * MB), block = take(10 * MB), dptr;
+	pthread_t thread;
+
+	OK(run_kernel(&delay, 2000000));
+	pthread_create(&thread, NULL, free_it, (void *)(uintptr_t)block);
+	usleep(100000);
+	for (int i = 0; i < 2; i++)
+		SHOW(cu.cuMemAlloc_v2(&dptr, 900 * MB));
+	pthread_join(thread, NULL);
+	OK(cu.cuMemFree_v2(kept));
+}
+
 static const struct cuda_word words[] = {
 	{"steps", steps},
 	{"one_stream", one_stream},
@@ -269,6 +291,7 @@ static const struct cuda_word words[] = {
 	{"half_pages", half_pages},
 	{"neighbour", neighbour},
 	{"idle_cache", idle_cache},
+	{"hopeless", hopeless},
 };
 
 int main(int argc, char **argv)

@@ -80,6 +80,14 @@ def test_beside_work_of_another_context_blocks_take_what_they_take_with_the_driv
 	assert held == live
 
 
+@pytest.mark.parametrize("free", ["wait", "async"])
+def test_a_block_that_can_never_be_there_is_refused_at_once_beside_a_free_that_waits(play, free):
+	"""It waited for that free, for up to 10 s."""
+	got, _ = play("hopeless", {"CUDA_FREE": free})
+
+	assert got.stdout == "cu.cuMemAlloc_v2(&dptr, 900 * MB): 2\n" * 2 + "done\n", got.stderr
+
+
 @pytest.mark.parametrize("settings", [{}, {"CUDA": "pool"}, {"CUDA_FREE": "wait"}])
 def test_what_an_asynchronous_copy_has_brought_is_there_after_the_free(play, settings):
 	got, _ = play("copy_then_read", settings)
