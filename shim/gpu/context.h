@@ -112,9 +112,9 @@ struct mt_pool_device {
 	/* mt_pool_shortage_begin to _end: nothing is cached meanwhile. seq_cst: a free that did not
 	 * see it is itself seen. */
 	_Atomic uint32_t shortages;
-	/* threads that hold a block which is no longer cached and not yet freed */
+	/* threads that hold an idle block which is no longer cached and not yet freed */
 	_Atomic uint32_t releasing_count;
-	/* how often a thread began to free a block; threads between mt_pool_read_begin and _end */
+	/* how often a thread began to free an idle block; threads between mt_pool_read_begin and _end */
 	_Atomic uint32_t releases, readers;
 	/* Bit n: contexts of device n may use blocks of this one, through peer access or a copy.
 	 * Order: none needed, the thread that made the bit frees the block or tells the one that

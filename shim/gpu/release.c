@@ -218,11 +218,13 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 }
 
 /* Releases in rounds: until the rule says stop, or a thread reads the free memory. The memory is
- * the driver's at the end of a round. */
+ * the driver's at the end of a round. A pending block, for whose work the driver's free may wait,
+ * is not counted: no other thread waits for it. */
 static uint64_t release_some(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_pool_device *device = mt_context_device(context);
 	bool is_over = is_done(rule) || !may_free(context, rule);
+	uint32_t counts = !rule->is_pending;
 	uint64_t released_bytes = 0;
 
 	while (!is_over) {
@@ -230,16 +232,16 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 
 		if (rule->is_background)
 			wait_for_readers(device);
-		atomic_fetch_add_explicit(&device->releasing_count, 1, memory_order_seq_cst);
-		atomic_fetch_add_explicit(&device->releases, 1, memory_order_seq_cst);
+		atomic_fetch_add_explicit(&device->releasing_count, counts, memory_order_seq_cst);
+		atomic_fetch_add_explicit(&device->releases, counts, memory_order_seq_cst);
 		do {
 			released_bytes += release_one(context, rule, &is_last);
 			is_over = is_last || is_done(rule) || !may_free(context, rule);
 		} while (!is_over && !(rule->is_background && has_readers(device)));
 		if (released_bytes)
 			wait_for_stream(context, rule->is_background);
-		mt_assert(mt_load_relaxed(&device->releasing_count) > 0);
-		atomic_fetch_sub_explicit(&device->releasing_count, 1, memory_order_seq_cst);
+		mt_assert(mt_load_relaxed(&device->releasing_count) >= counts);
+		atomic_fetch_sub_explicit(&device->releasing_count, counts, memory_order_seq_cst);
 	}
 	return released_bytes;
 }
@@ -541,11 +543,11 @@ static bool is_enough_cached(const struct mt_pool_shortage *shortage)
 }
 
 /* Returns whether more has reached the driver since the last time. */
-static bool has_released_more(struct mt_pool_shortage *shortage, uint64_t limit_ns)
+static bool has_released_more(struct mt_pool_shortage *shortage)
 {
 	uint64_t released_count;
 
-	wait_for_others(shortage->device, limit_ns);
+	wait_for_others(shortage->device, OOM_WAIT_NS);
 	released_count = count_freed(shortage->device);
 	if (released_count == shortage->released_count)
 		return false;
@@ -566,7 +568,7 @@ static bool release_own(struct mt_pool_shortage *shortage)
 				is_enough_cached(shortage);
 
 		release_ready(shortage->device);
-		if (has_released_more(shortage, may_wait ? OOM_WAIT_NS : OTHERS_NS))
+		if (has_released_more(shortage))
 			return shortage->tries++ < MORE_TRIES || may_wait;
 		if (!may_wait)
 			return false;
