@@ -114,7 +114,8 @@ struct mt_pool_device {
 	_Atomic uint32_t shortages;
 	/* threads that hold an idle block which is no longer cached and not yet freed */
 	_Atomic uint32_t releasing_count;
-	/* how often a thread began to free an idle block; threads between mt_pool_read_begin and _end */
+	/* how often a thread began to free an idle block; threads between mt_pool_read_begin and
+	 * _end */
 	_Atomic uint32_t releases, readers;
 	/* Bit n: contexts of device n may use blocks of this one, through peer access or a copy.
 	 * Order: none needed, the thread that made the bit frees the block or tells the one that
