@@ -20,7 +20,7 @@
 /* out of memory: */
 #define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for pending blocks, and for threads that free one */
 #define MORE_TRIES    16                 /* while other threads release, and nothing is pending */
-#define UNKNOWN_SHARE 8
+#define UNKNOWN_SHARE 8                  /* of the free memory: is_enough_cached */
 
 /* Nothing of its context uses an idle block, so that it is freed in a stream that has nothing else
  * to do. cuMemFree would wait for all that runs in the context, which may be a host function that

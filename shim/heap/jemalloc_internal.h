@@ -20,8 +20,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Finds where the counters lie. On the thread that has just begun jemalloc: asking enters a thread
- * into jemalloc's list. */
+/* Finds where the counters lie. On the thread that has just begun jemalloc: the query enters a
+ * thread into jemalloc's list. */
 void mt_jemalloc_counters_begin(void);
 
 /* jemalloc announces the calling thread, by this address. */

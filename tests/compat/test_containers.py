@@ -126,7 +126,7 @@ def test_the_worker_leaves_what_the_program_no_longer_shares(run, env, backend, 
 
 @pytest.mark.parametrize("pause_s", [0.2, 0.01])
 def test_a_program_that_unshares_again_and_again_gets_its_memory_back(run, env, pause_s):
-	"""Each worker began its window anew: 150 MB stayed for good."""
+	"""Each worker began its window again: 150 MB stayed for good."""
 	script = ("import ctypes, re, sys, time\n"
 	          "held = [bytearray(2000) for _ in range(75000)]\n"
 	          "del held\n"
