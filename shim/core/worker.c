@@ -126,8 +126,11 @@ static bool main_thread_has_exited(void)
 	return true;
 }
 
+/* The bit goes first: a request to stop that comes after this finds it clear, and so wakes the
+ * worker. */
 static bool must_stop(void)
 {
+	mt_control_clear_bits(MT_CONTROL_EXIT);
 	return mt_load_acquire(&is_stopping) || main_thread_has_exited();
 }
 
@@ -212,8 +215,6 @@ static void *thread_main(void *unused)
 	mt_assert(mt_thread_is_ours());
 	if (mt_main_thread_has_ended())
 		mt_main_thread_end_process(mt_devices_thread_runs());
-	/* a bit that is set already wakes no worker, and the next one may have to stop too */
-	mt_control_clear_bits(MT_CONTROL_EXIT);
 	mt_thread_reset(&thread);
 	return NULL;
 }
