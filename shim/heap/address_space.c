@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -41,25 +42,30 @@ static uint64_t limit_of(int resource)
 	return limit.rlim_cur;
 }
 
-/* UINT64_MAX: there is no limit. */
-static void use_limits(uint64_t address_bytes, uint64_t data_bytes)
+/* UINT64_MAX: there is no limit. probe: see mt_jemalloc_unmap_use. */
+static void use_limits(uint64_t address_bytes, uint64_t data_bytes, int probe)
 {
 	uint64_t least = address_bytes < data_bytes ? address_bytes : data_bytes;
 
 	if (least == RLIM_INFINITY)
 		return;
 	mt_object_heap_limit(address_bytes, data_bytes);
-	mt_jemalloc_unmap_use(least, mt_worker_is_running());
+	mt_jemalloc_unmap_use(least, probe, mt_worker_is_running());
 }
 
+/* What may be written counts as data. */
 void mt_address_space_follow(void)
 {
-	use_limits(limit_of(RLIMIT_AS), limit_of(RLIMIT_DATA));
+	uint64_t data_bytes = limit_of(RLIMIT_DATA);
+
+	use_limits(limit_of(RLIMIT_AS), data_bytes,
+		   data_bytes == RLIM_INFINITY ? PROT_NONE : PROT_READ | PROT_WRITE);
 }
 
+/* No probe: the kernel would fill and lock it. */
 void mt_address_space_limit_locked(void)
 {
-	use_limits(LOCKED_BYTES, UINT64_MAX);
+	use_limits(LOCKED_BYTES, UINT64_MAX, MT_JEMALLOC_NO_PROBE);
 }
 
 static int set_limit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old)

@@ -17,6 +17,8 @@
 #define KEPT_SHARE       64
 #define AHEAD_PER_KEPT   4
 #define KEPT_LEAST_BYTES (2u << 20)
+/* Free bytes also stay mapped if they are so small a share of what could still be mapped. */
+#define ROOM_SHARE 8
 /* Each hole may be a mapping more, and the kernel allows 65,530: so many holes fit in the limit. */
 #define HOLES_MOST       16384
 #define HOLE_LEAST_BYTES (64u << 10) /* and the step of it: whole pages of any size */
@@ -117,7 +119,8 @@ void *__wrap_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
 
 static _Atomic size_t kept_bytes;  /* 0: address space is not returned; no ordering */
 static _Atomic size_t least_bytes; /* smaller extents stay mapped; likewise */
-static _Atomic size_t freed_bytes; /* since the last purge of ours; counter, no ordering */
+static _Atomic size_t freed_bytes; /* since the last look; counter, no ordering */
+static _Atomic int probe_flags;    /* mmap's protection, or MT_JEMALLOC_NO_PROBE; no ordering */
 static _Atomic bool is_full;       /* the kernel has once refused a mapping; flag, no ordering */
 static _Atomic bool is_refused;    /* and did so since the last sweep; likewise */
 
@@ -444,25 +447,55 @@ void *__wrap_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
 
 /* ---- when ---- */
 
-static MT_COLD void purge_all(uint64_t patience_ns)
+/* Maps and unmaps so much, to see whether the kernel would. */
+static bool can_map(size_t bytes, int protection, int flags)
 {
-	size_t ahead = mt_load_relaxed(&kept_bytes) * AHEAD_PER_KEPT;
+	void *probe = mmap(NULL, bytes, protection, flags, -1, 0);
+
+	if (probe == MAP_FAILED)
+		return false;
+	(void)munmap(probe, bytes);
+	return true;
+}
+
+/* Returns whether the free pages may stay mapped: they are few, or little beside what the program
+ * could map by itself. A program that reuses its blocks would fault for each page again. */
+static bool may_stay(size_t kept)
+{
+	int protection = mt_load_relaxed(&probe_flags);
+	struct mt_heap_figures pages;
+
+	if (protection == MT_JEMALLOC_NO_PROBE || !mt_jemalloc_pages(&pages))
+		return false;
+	return pages.dirty_bytes < kept / 2 || can_map(ROOM_SHARE * pages.dirty_bytes, protection,
+						       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+}
+
+/* may_leave: only if the free pages may not stay. */
+static MT_COLD void purge_all(uint64_t patience_ns, bool may_leave)
+{
+	size_t kept = mt_load_relaxed(&kept_bytes);
+	size_t ahead = kept * AHEAD_PER_KEPT;
+	int saved_errno = errno;
 
 	if (!mt_jemalloc_first_arena() || !has_own_arenas_only() ||
 	    !mt_purge_enter_within(patience_ns))
 		return;
+	may_leave = may_leave && may_stay(kept);
 	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
 		void *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
 
 		if (!arena)
 			continue;
 		(void)je_arena_retain_grow_limit_get_set(NULL, arena, NULL, &ahead);
-		mt_jemalloc_purge_arena(index);
+		if (!may_leave)
+			mt_jemalloc_purge_arena(index);
 	}
 	mt_purge_leave();
+	errno = saved_errno;
 }
 
-/* Returns whether so much was freed since the last purge. Then only this thread purges: a hundred
+/* Returns whether so much was freed since the last look. Then only this thread looks: a hundred
  * would stand in line for the lock. */
 static bool takes_freed(size_t bytes)
 {
@@ -485,7 +518,7 @@ void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, 
 	bytes += mt_add_relaxed(&freed_bytes, bytes);
 	if (bytes >= kept && mt_state_is_own_process() && mt_jemalloc_thread_has_allocated() &&
 	    takes_freed(kept))
-		purge_all(PURGE_WAIT_NS);
+		purge_all(PURGE_WAIT_NS, true);
 }
 
 /* Purges all arenas, and goes through what has been purged before. */
@@ -531,10 +564,12 @@ static MT_COLD void sweep_refused(unsigned int pause, uint64_t patience_ns)
 	mt_store_relaxed(&last_ns, mt_os_now_ns());
 }
 
-void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
+void mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once)
 {
 	size_t kept = limit_bytes / KEPT_SHARE, hole = limit_bytes / HOLES_MOST;
 
+	if (mt_load_relaxed(&probe_flags) != MT_JEMALLOC_NO_PROBE)
+		mt_store_relaxed(&probe_flags, probe);
 	if (kept < KEPT_LEAST_BYTES)
 		kept = KEPT_LEAST_BYTES;
 	hole = (hole / HOLE_LEAST_BYTES + 1) * HOLE_LEAST_BYTES;
@@ -547,7 +582,7 @@ void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
 	mt_store_relaxed(&freed_bytes, kept);
 	if (!at_once)
 		return;
-	purge_all(PURGE_WAIT_NS);
+	purge_all(PURGE_WAIT_NS, false);
 	sweep(PURGE_WAIT_NS);
 }
 
@@ -563,7 +598,7 @@ static MT_COLD bool makes_room(size_t bytes, unsigned int turn)
 	    !mt_jemalloc_thread_has_allocated())
 		return false;
 	if (turn == 0 && takes_freed(bytes))
-		purge_all(patience_ns);
+		purge_all(patience_ns, false);
 	else
 		sweep_refused(SWEEP_PAUSE_FAILED, patience_ns);
 	return true;
@@ -630,14 +665,6 @@ void mt_jemalloc_unmap_refused(void)
  * for. */
 bool mt_jemalloc_kernel_has(size_t bytes, int protection, int flags)
 {
-	size_t probed = bytes / 5 * 4;
-	void *probe;
-
-	if (mt_likely(bytes < PROBED_BYTES) || !(flags & MAP_NORESERVE))
-		return true;
-	probe = mmap(NULL, probed, protection, flags & ~(MAP_NORESERVE | MAP_FIXED), -1, 0);
-	if (probe == MAP_FAILED)
-		return false;
-	(void)munmap(probe, probed);
-	return true;
+	return mt_likely(bytes < PROBED_BYTES) || !(flags & MAP_NORESERVE) ||
+	       can_map(bytes / 5 * 4, protection, flags & ~(MAP_NORESERVE | MAP_FIXED));
 }

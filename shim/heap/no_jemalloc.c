@@ -66,9 +66,10 @@ void mt_jemalloc_prof_begin(const char *conf)
 	(void)conf;
 }
 
-void mt_jemalloc_unmap_use(size_t limit_bytes, bool at_once)
+void mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once)
 {
 	(void)limit_bytes;
+	(void)probe;
 	(void)at_once;
 }
 

@@ -134,3 +134,13 @@ def test_a_core_has_what_is_used_again_and_not_what_was_purged(steer, env, wait_
 	wait_for(lambda: dumped_mb() < full - 400, 20, "purged pages are left out")
 	one.tell("30")
 	assert dumped_mb() > full - 100
+
+
+@pytest.mark.parametrize("limit", ["-v", "-d"])
+def test_a_program_that_reuses_its_blocks_pays_nothing_for_a_limit_that_is_far(run, env, compile_c, limit):
+	"""Each 64th part of the limit that was freed was purged, however much could still be mapped: 2 million page faults for 37,000."""
+	program = [compile_c("reused_blocks.c"), 60]
+	free, limited = (int(run(["sh", "-c", f'{command}exec "$@"', "sh", *program], env(MT_BUDGET_PCT=0), timeout=60).stdout)
+	                 for command in ("", f"ulimit {limit} 2000000; "))
+
+	assert limited < 2 * free, (limited, free)
