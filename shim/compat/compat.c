@@ -154,14 +154,14 @@ static void find_next_functions(void)
 
 static bool pause_worker(void)
 {
-	return mt_state_is_on() && mt_worker_is_running() && mt_state_is_own_process() &&
-	       mt_worker_pause();
+	return mt_state_is_on() && (mt_worker_is_running() || mt_worker_is_paused()) &&
+	       mt_state_is_own_process() && mt_worker_pause();
 }
 
 static bool pause_worker_for_ids(void)
 {
-	return mt_state_is_on() && mt_worker_is_running() && !mt_worker_has_same_credentials() &&
-	       pause_worker();
+	return mt_state_is_on() &&
+	       !(mt_worker_is_running() && mt_worker_has_same_credentials()) && pause_worker();
 }
 
 static bool pause_worker_of_one_thread(void)

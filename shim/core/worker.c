@@ -34,11 +34,18 @@
 
 static struct mt_thread thread;
 static _Atomic pid_t thread_id;  /* 0 before it runs; no ordering */
-static _Atomic bool is_stopping; /* release/acquire: the worker is notified after it is set */
+/* Threads that have paused the worker, and 1 more once it has ended for good: it runs while this is
+ * 0. Release/acquire: the worker is notified after it rises. */
+static _Atomic unsigned int stops_count;
 
 bool mt_worker_is_running(void)
 {
 	return mt_thread_is_running(&thread);
+}
+
+bool mt_worker_is_paused(void)
+{
+	return mt_load_acquire(&stops_count) > 0;
 }
 
 /* ---- requests of mtctl ---- */
@@ -119,7 +126,7 @@ static bool main_thread_has_exited(void)
 {
 	if (!mt_main_thread_has_ended())
 		return false;
-	mt_store_release(&is_stopping, true);
+	atomic_fetch_add(&stops_count, 1);
 	mt_log(MT_LOG_INFO,
 	       "the main thread has ended by the exit system call: no cleanups from now on");
 	mt_publish_end(mt_config(), false);
@@ -131,7 +138,7 @@ static bool main_thread_has_exited(void)
 static bool must_stop(void)
 {
 	mt_control_clear_bits(MT_CONTROL_EXIT);
-	return mt_load_acquire(&is_stopping) || main_thread_has_exited();
+	return mt_worker_is_paused() || main_thread_has_exited();
 }
 
 static void loop(void)
@@ -221,19 +228,19 @@ static void *thread_main(void *unused)
 
 bool mt_worker_start(void)
 {
-	if (mt_load_acquire(&is_stopping))
+	if (mt_worker_is_paused())
 		return false;
 	if (!mt_worker_is_running())
 		mt_components_before_start();
 	return mt_thread_start(&thread, thread_main, STACK_BYTES);
 }
 
-/* Tells the thread to end, and lets no other one start in this process. Not on the worker
+/* Tells the thread to end, and lets no other one start until mt_worker_resume. Not on the worker
  * thread. */
 static void ask_to_stop(void)
 {
 	mt_assert(!mt_thread_is_ours());
-	mt_store_release(&is_stopping, true);
+	atomic_fetch_add(&stops_count, 1);
 	mt_control_notify(MT_CONTROL_EXIT);
 }
 
@@ -289,11 +296,15 @@ bool mt_worker_pause(void)
 /* A worker that is still ending is not replaced until the process grows. */
 void mt_worker_resume(void)
 {
+	unsigned int stops;
+
 	mt_assert(!mt_thread_is_ours());
 	if (!is_alive()) /* the next worker sets its own id */
 		mt_store_relaxed(&thread_id, 0);
-	mt_store_release(&is_stopping, false);
-	(void)mt_worker_start();
+	stops = atomic_fetch_sub(&stops_count, 1);
+	mt_assert(stops > 0);
+	if (stops == 1)
+		(void)mt_worker_start();
 }
 
 /* The last sleep is for sandboxes in which the worker's end cannot be seen. */
@@ -309,5 +320,5 @@ void mt_worker_fork_child(void)
 {
 	mt_thread_reset(&thread);
 	mt_store_relaxed(&thread_id, 0);
-	mt_store_relaxed(&is_stopping, false);
+	mt_store_relaxed(&stops_count, 0);
 }

@@ -15,6 +15,9 @@ bool mt_worker_start(void);
 
 bool mt_worker_is_running(void);
 
+/* Returns whether the thread may not run, since a thread has paused it or it has ended for good. */
+bool mt_worker_is_paused(void);
+
 /* Returns whether the kernel says that the thread sleeps, as it does while it waits for a lock; a
  * purge runs, or waits in the kernel. False if /proc does not tell. Opens a file. */
 bool mt_worker_is_asleep(void);
@@ -24,7 +27,8 @@ bool mt_worker_is_asleep(void);
 bool mt_worker_has_same_credentials(void);
 
 /* Ends the thread for a while and waits up to 2 s for its end. Returns true if it is gone: then
- * call mt_worker_resume. If it returns false the worker goes on. */
+ * call mt_worker_resume. The worker starts again once each thread that has paused it has resumed
+ * it. If it returns false the worker goes on. */
 bool mt_worker_pause(void);
 void mt_worker_resume(void);
 

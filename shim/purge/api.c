@@ -42,10 +42,12 @@ MT_EXPORT uint64_t mt_round(void)
 			   &level))
 		return round;
 	/* A process without a worker thread runs the cleanup in this thread. */
-	if (mt_worker_is_running())
+	if (mt_worker_is_running()) {
 		mt_control_notify(MT_CONTROL_API);
-	else
-		(void)run_cleanup(MT_REASON_ROUND, level, round);
+		return round;
+	}
+	mt_rounds_note_handled(round);
+	(void)run_cleanup(MT_REASON_ROUND, level, round);
 	return round;
 }
 

@@ -70,6 +70,10 @@ uint64_t mt_rounds_end(void);
 /* Returns the number of rounds that have ended. */
 uint64_t mt_rounds_count(void);
 
+/* Notes that the thread which ended this round also cleans up for it: the worker then leaves it and
+ * those before it out. */
+void mt_rounds_note_handled(uint64_t round);
+
 /* Returns whether a round requests a cleanup; *out_level is then its level. gc_step: rounds between
  * two light cleanups, 0: never. A heavy cleanup of the same round replaces a light one. Pure. */
 bool mt_rounds_due(uint64_t round, uint64_t gc_step, const struct mt_config *cfg,

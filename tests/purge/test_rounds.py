@@ -51,6 +51,19 @@ def test_empty_cache_makes_them_heavy(rounds):
 	assert (seen["light_count"], seen["heavy_count"]) == (0, 2)
 
 
+def test_rounds_that_were_cleaned_up_for_before_the_worker_began_are_not_handled_again(puppet, env, awake, stats):
+	"""Its first tick ran all of them once more."""
+	full = env(**{**ROUNDS_ONLY, "MIN_MB": 100}, GC_ROUNDS=1)
+	actor = puppet(full)
+	for _ in range(5):
+		actor.tell("call mt_round")
+	actor.tell("alloc 20000 8000 9000")
+	awake(actor.pid, full)
+	time.sleep(2)
+
+	assert stats(actor.pid, full)["light_count"] == 5
+
+
 def test_rounds_in_quick_succession_are_all_counted(puppet, env, awake, stats, wait_for):
 	full = env(**ROUNDS_ONLY, GC_ROUNDS=2)
 	actor = puppet(full)
