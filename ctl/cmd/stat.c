@@ -242,7 +242,7 @@ static void print_total(const struct mt_stats_snapshot *now)
 		       100 * ((double)now->purge_cost_ns + (double)now->refault_cost_ns) /
 			       uptime_ns);
 	if (now->budget_ratio_thousandths && now->uptime_ms >= MT_BUDGET_ADVANCE_MS)
-		printf(", up to %g %%", (double)now->budget_ratio_thousandths / 10);
+		printf(", budget %g %% and 0.3 s", (double)now->budget_ratio_thousandths / 10);
 	putchar('\n');
 }
 

@@ -160,8 +160,8 @@ static bool pause_worker(void)
 
 static bool pause_worker_for_ids(void)
 {
-	return mt_state_is_on() &&
-	       !(mt_worker_is_running() && mt_worker_has_same_credentials()) && pause_worker();
+	return mt_state_is_on() && !(mt_worker_is_running() && mt_worker_has_same_credentials()) &&
+	       pause_worker();
 }
 
 static bool pause_worker_of_one_thread(void)

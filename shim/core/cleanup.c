@@ -50,7 +50,7 @@ static bool skips_for_ranks(const struct mt_trim_request *request)
 	       (mode == MT_ROUND_TIMER || mode == MT_ROUND_AUTO);
 }
 
-static void count(const struct mt_stats_cleanup *cleanup, uint64_t purged)
+static void count(const struct mt_stats_cleanup *cleanup, uint64_t purged, uint64_t purge_cpu_ns)
 {
 	struct mt_stats_snapshot *figures = mt_publish_lock();
 
@@ -70,7 +70,7 @@ static void count(const struct mt_stats_cleanup *cleanup, uint64_t purged)
 	if (!cleanup->merged) {
 		figures->purge_count++;
 		figures->purged_bytes += purged;
-		figures->purge_cost_ns += cleanup->purge_ns;
+		figures->purge_cost_ns += purge_cpu_ns;
 	}
 	mt_publish_unlock();
 }
@@ -223,12 +223,12 @@ static uint32_t result_of(const struct mt_cleanup *cleanup, uint64_t purged)
 
 void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_cleanup *out)
 {
+	int kept = errno;
 	struct mt_cleanup cleanup = {.stats = new_cleanup(request),
 				     .skips_for_ranks = skips_for_ranks(request)};
 	struct mt_stats_cleanup *stats = &cleanup.stats;
 	uint64_t began = mt_os_now_ns();
 	uint64_t purged;
-	int kept = errno;
 
 	mt_lock_check_wait("a cleanup");
 	begin_fall(stats);
@@ -244,7 +244,7 @@ void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_clean
 		mt_cleanup_add_program_bytes(purged);
 	else
 		mt_add_relaxed(&worker_purge_ns, cleanup.purge_cpu_ns);
-	count(stats, purged);
+	count(stats, purged, cleanup.purge_cpu_ns);
 	mt_publish_add_cleanup(stats);
 	print_profile(stats);
 	*out = *stats;
@@ -289,7 +289,7 @@ void mt_cleanup_note_merged(const struct mt_trim_request *request)
 	cleanup.anon_before_bytes = cleanup.anon_after_bytes = seen->rss_anon_bytes;
 	cleanup.live_before_bytes = cleanup.live_after_bytes = seen->heap_live_bytes;
 	mt_publish_unlock();
-	count(&cleanup, 0);
+	count(&cleanup, 0, 0);
 	mt_publish_queue_cleanup(&cleanup);
 	print_profile(&cleanup);
 }

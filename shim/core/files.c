@@ -70,10 +70,13 @@ static enum mt_err fail_owner(void)
 
 void mt_files_log_failure(void)
 {
+	bool has_stats = mt_files_exist(); /* then it is a dump that failed */
+
 	/* Not after a change of user: the former user's folder is then no error. */
-	if (failure[0] && !failure_logged && geteuid() == opened_by)
-		mt_log(MT_LOG_WARN, "%s; running without stats file", failure);
-	failure_logged = failure_logged || failure[0];
+	if (failure[0] && (has_stats || !failure_logged) && geteuid() == opened_by)
+		mt_log(MT_LOG_WARN, "%s%s", failure,
+		       has_stats ? "" : "; running without stats file");
+	failure_logged = failure_logged || (failure[0] && !has_stats);
 	failure[0] = 0;
 }
 

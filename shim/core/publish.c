@@ -68,7 +68,8 @@ static void write_with_head(const void *from, size_t bytes)
 static void fill_settings(const struct mt_config *config)
 {
 	mt_assert(is_ours);
-	for (int i = 0; i < MT_OPTION_COUNT && i < (int)MT_SETTINGS_COUNT; i++) {
+	_Static_assert(MT_OPTION_COUNT <= MT_SETTINGS_COUNT, "the file has a place for each");
+	for (int i = 0; i < MT_OPTION_COUNT; i++) {
 		struct mt_stats_setting *to = &stats_file.settings[i];
 
 		mt_format(to->name, sizeof(to->name), "%s", mt_config_name((enum mt_option)i));
@@ -321,10 +322,10 @@ static void write_figures(bool cleaned)
 
 	enter();
 	mt_assert(stats_file.head.devices_count <= MT_DEVICES_COUNT);
-	pieces[1] = sample_piece(mt_os_now_ns(), cleaned);
-	pieces[2] = piece_of(stats_file.devices,
+	pieces[0] = sample_piece(mt_os_now_ns(), cleaned);
+	pieces[1] = piece_of(stats_file.devices,
 			     stats_file.head.devices_count * sizeof(stats_file.devices[0]));
-	pieces[0] = head_piece();
+	pieces[2] = head_piece();
 	(void)mt_files_write_stats(pieces, 3);
 	leave();
 }
@@ -355,6 +356,7 @@ static struct mt_piece cleanups_piece(size_t slot, size_t count)
 	return piece_of(&stats_file.cleanups[slot], count * sizeof(stats_file.cleanups[0]));
 }
 
+/* The head may count it before it is written: a reader compares the number in the slot. */
 void mt_publish_queue_cleanup(struct mt_stats_cleanup *cleanup)
 {
 	enter();
@@ -366,6 +368,8 @@ void mt_publish_skip_cleanups(uint64_t count)
 {
 	enter();
 	stats_file.head.cleanups_count += count;
+	if (unwritten_count)
+		unwritten_count += count;
 	leave();
 }
 

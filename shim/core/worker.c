@@ -33,7 +33,7 @@
 #define DEFERRED_BITS (MT_CONTROL_SIGNAL | MT_CONTROL_API)
 
 static struct mt_thread thread;
-static _Atomic pid_t thread_id;  /* 0 before it runs; no ordering */
+static _Atomic pid_t thread_id; /* 0 before it runs; no ordering */
 /* Threads that have paused the worker, and 1 more once it has ended for good: it runs while this is
  * 0. Release/acquire: the worker is notified after it rises. */
 static _Atomic unsigned int stops_count;
@@ -71,9 +71,11 @@ static enum mt_err set(const struct mt_request *request)
 		answer = mt_components_check_setting(&wanted, request->name);
 	if (answer == MT_ERR_OK)
 		answer = mt_config_set_live(request->name, request->value);
+	if (answer != MT_ERR_OK)
+		return answer;
 	mt_publish_set_settings(mt_config());
 	mt_components_configure();
-	return answer;
+	return MT_ERR_OK;
 }
 
 static enum mt_err carry_out(const struct mt_request *request)

@@ -266,6 +266,7 @@ static void *grow(void *ptr, size_t held, size_t size)
 
 static void *asleep_realloc(void *ptr, size_t size)
 {
+	void *shrunk;
 	size_t held;
 
 	if (!ptr)
@@ -279,10 +280,10 @@ static void *asleep_realloc(void *ptr, size_t size)
 		return grow(ptr, held, size);
 	if (size >= held / 2)
 		return ptr;
-	/* libc shrinks a block where it is */
-	(void)libc.realloc(ptr, size);
-	mt_glibc_uncount(held - mt_glibc_usable(ptr));
-	return ptr;
+	shrunk = libc.realloc(ptr, size);
+	mt_assert(shrunk == ptr); /* libc shrinks a block where it is */
+	mt_glibc_uncount(held - mt_glibc_usable(shrunk));
+	return shrunk;
 }
 
 static size_t asleep_malloc_usable_size(void *ptr)

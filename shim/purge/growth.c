@@ -40,6 +40,7 @@ static _Atomic uint64_t seen_bytes = UINT64_MAX;         /* as base_bytes, at th
 static _Atomic uint64_t next_ns;                         /* no purge before; no ordering */
 static _Atomic uint64_t mib_cost_ns = LEAST_MIB_COST_NS; /* no ordering */
 static _Atomic uint32_t is_left;    /* 1: a purge is left to the worker. Futex, no ordering */
+static _Atomic uint64_t spent_ns;   /* counter, no ordering */
 static _Atomic uint64_t left_at_ns; /* no ordering: a thread waits a step too long or too short */
 
 static bool read_heap(uint64_t *out_bytes, uint64_t *out_free_bytes)
@@ -104,10 +105,12 @@ static bool begin(uint64_t free_bytes)
 
 static void purge_for_growth_here(uint64_t free_before)
 {
+	uint64_t began_ns = mt_os_thread_cpu_ns();
+	enum mt_reclaimed got = mt_heap_reclaim(0, RECLAIM_WAIT_NS);
 	uint64_t bytes, free_bytes;
 
-	if (mt_heap_reclaim(0, RECLAIM_WAIT_NS) != MT_RECLAIMED_SOME ||
-	    !read_heap(&bytes, &free_bytes))
+	mt_add_relaxed(&spent_ns, mt_sat_sub(mt_os_thread_cpu_ns(), began_ns));
+	if (got != MT_RECLAIMED_SOME || !read_heap(&bytes, &free_bytes))
 		return;
 	count_from(bytes, free_bytes);
 	mt_cleanup_add_program_bytes(mt_sat_sub(free_before, free_bytes));
@@ -167,6 +170,11 @@ void mt_purge_growth_set_cost(uint64_t ns)
 {
 	mt_assert(mt_thread_is_ours());
 	mt_store_relaxed(&mib_cost_ns, mt_max_u64(ns, LEAST_MIB_COST_NS));
+}
+
+uint64_t mt_purge_growth_take_cost(void)
+{
+	return mt_exchange_relaxed(&spent_ns, 0);
 }
 
 void mt_purge_growth_fork_child(void)

@@ -55,6 +55,9 @@ void mt_purge_growth_tick(void);
 /* Sets the cost of purging 1 MiB and of its page faults, in ns, as learned. Worker thread. */
 void mt_purge_growth_set_cost(uint64_t ns);
 
+/* Returns the CPU time in ns of these purges since the last call. */
+uint64_t mt_purge_growth_take_cost(void);
+
 /* In a forked child. */
 void mt_purge_growth_fork_child(void);
 

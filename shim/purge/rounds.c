@@ -137,7 +137,7 @@ void mt_rounds_auto_add(struct mt_adaptive_rounds *adaptive, uint64_t bytes, boo
 /* due rounds that are published one by one */
 #define DUE_MAX 64u
 
-static _Atomic uint64_t handled; /* number of the last round that was; no ordering */
+static _Atomic uint64_t handled;           /* number of the last round that was; no ordering */
 static uint64_t timer_ns;                  /* when the next timer round ends; 0: no timer */
 static struct mt_adaptive_rounds adaptive; /* for MT_GC_ROUNDS=auto */
 

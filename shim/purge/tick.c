@@ -552,6 +552,14 @@ static void note_cost(uint64_t cost_ns)
 	mt_publish_unlock();
 }
 
+/* Charges CPU time to the budget that is none of a cleanup. */
+static void charge(uint64_t cost_ns)
+{
+	policy.balance_ns -= (int64_t)cost_ns;
+	mt_publish_lock()->purge_cost_ns += cost_ns;
+	mt_publish_unlock();
+}
+
 /* Returns whether huge pages have filled what was purged. The kernel tells only by a walk through
  * all page tables. */
 static bool is_refilled(const struct mt_snapshot *now)
@@ -620,15 +628,16 @@ static void publish(const struct mt_snapshot *now, bool urgent)
 static void empty_caches(const struct mt_snapshot *now)
 {
 	static uint64_t next_look_ns;
-	uint64_t began_ns;
+	uint64_t began_ns, cost_ns;
 
 	if (!mt_backend()->empty_caches || !mt_config()->budget_pct || now->now_ns < next_look_ns)
 		return;
 	began_ns = mt_os_thread_cpu_ns();
 	if (mt_backend()->empty_caches(false))
 		sample_invalidate();
-	next_look_ns = now->now_ns + REST_NS +
-		       mt_sat_sub(mt_os_thread_cpu_ns(), began_ns) * TICK_COST_SHARE;
+	cost_ns = mt_sat_sub(mt_os_thread_cpu_ns(), began_ns);
+	charge(cost_ns);
+	next_look_ns = now->now_ns + REST_NS + cost_ns * TICK_COST_SHARE;
 }
 
 uint64_t mt_tick_run(bool grown)
@@ -640,6 +649,7 @@ uint64_t mt_tick_run(bool grown)
 
 	mt_assert(mt_thread_is_ours());
 	note_program_cleanup(&now);
+	charge(mt_purge_growth_take_cost());
 	if (grown)
 		policy.tick_ns = 0;
 	if (!now.usage_known && mt_policy_needs_usage(&policy, &now))

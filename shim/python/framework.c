@@ -223,4 +223,5 @@ void mt_framework_fork_child(void)
 	memset(&policy, 0, sizeof(policy));
 	memset(&last, 0, sizeof(last));
 	next_ns = 0;
+	is_rescue_done = false;
 }

@@ -1,5 +1,5 @@
-/* reused_blocks.c ROUNDS -- fills 130 MB in blocks of 100 kB and frees them, again and again. Prints
- * how many page faults that took. */
+/* reused_blocks.c ROUNDS -- fills 130 MB in blocks of 100 kB and frees them, again and again.
+ * Prints how many page faults that took. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -148,7 +148,7 @@ static void add_cleanups(struct facts *facts, const struct mt_top_row *process, 
 	write_last(process, now_ns, value, sizeof(value));
 	add_fact(facts, "last", value);
 	if (process->budget_pct)
-		snprintf(value, sizeof(value), "%.8s %% of the time, up to %u %%",
+		snprintf(value, sizeof(value), "%.8s %% of the time, budget %u %%",
 			 mt_short_percent(process->budget_used_pct).text,
 			 (unsigned)process->budget_pct);
 	else
