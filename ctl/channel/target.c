@@ -304,7 +304,8 @@ const char *mt_target_why_asleep(const struct mt_process *process)
 	return mt_target_is_small(process)
 		       ? "it holds less anonymous memory than MT_MIN_MB; started with MT_MIN_MB=0 "
 			 "it has figures"
-		       : "malloc has allocated little in it since its start or its fork";
+		       : "malloc has allocated little in it since its start or its fork, or it can "
+			 "start no thread";
 }
 
 enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,

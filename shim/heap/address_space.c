@@ -14,8 +14,10 @@
 #include "core/services.h"
 #include "core/worker.h"
 #include "heap/jemalloc.h"
+#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 
 /* as if so much could be mapped: 16 MB of it stay reserved */
 #define LOCKED_BYTES (128u << 20)
@@ -34,6 +36,8 @@ MT_EXPORT int wrap_prlimit64(pid_t process, int resource, const struct rlimit *l
 			     struct rlimit *old) __asm__("prlimit64")
 	__attribute__((alias("prlimit")));
 
+static _Atomic bool is_locked; /* no ordering */
+
 static uint64_t limit_of(int resource)
 {
 	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
@@ -43,29 +47,32 @@ static uint64_t limit_of(int resource)
 }
 
 /* UINT64_MAX: there is no limit. probe: see mt_jemalloc_unmap_use. */
-static void use_limits(uint64_t address_bytes, uint64_t data_bytes, int probe)
+static bool use_limits(uint64_t address_bytes, uint64_t data_bytes, int probe)
 {
-	uint64_t least = address_bytes < data_bytes ? address_bytes : data_bytes;
+	uint64_t least = mt_min_u64(address_bytes, data_bytes);
 
+	if (mt_load_relaxed(&is_locked))
+		least = mt_min_u64(least, LOCKED_BYTES);
 	if (least == RLIM_INFINITY)
-		return;
+		return false;
 	mt_object_heap_limit(address_bytes, data_bytes);
-	mt_jemalloc_unmap_use(least, probe, mt_worker_is_running());
+	return mt_jemalloc_unmap_use(least, probe, mt_worker_is_running());
 }
 
 /* What may be written counts as data. */
-void mt_address_space_follow(void)
+bool mt_address_space_follow(void)
 {
 	uint64_t data_bytes = limit_of(RLIMIT_DATA);
 
-	use_limits(limit_of(RLIMIT_AS), data_bytes,
-		   data_bytes == RLIM_INFINITY ? PROT_NONE : PROT_READ | PROT_WRITE);
+	return use_limits(limit_of(RLIMIT_AS), data_bytes,
+			  data_bytes == RLIM_INFINITY ? PROT_NONE : PROT_READ | PROT_WRITE);
 }
 
 /* No probe: the kernel would fill and lock it. */
 void mt_address_space_limit_locked(void)
 {
-	use_limits(LOCKED_BYTES, UINT64_MAX, MT_JEMALLOC_NO_PROBE);
+	mt_store_relaxed(&is_locked, true);
+	(void)use_limits(LOCKED_BYTES, UINT64_MAX, MT_JEMALLOC_NO_PROBE);
 }
 
 static int set_limit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old)
@@ -74,7 +81,7 @@ static int set_limit(pid_t process, int resource, const struct rlimit *limit, st
 	int result = (int)mt_raw_syscall(SYS_prlimit64, process, resource, limit, old);
 
 	if (result == 0 && limit && is_own && mt_state_is_own_process())
-		mt_address_space_follow();
+		(void)mt_address_space_follow();
 	return result;
 }
 

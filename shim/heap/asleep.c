@@ -103,9 +103,12 @@ static bool accept_outside(void)
 	return true;
 }
 
-/* Returns whether the block, which libc has just made, may be handed out. */
+/* Returns whether the block, which libc has just made, may be handed out. NULL: without a worker
+ * nobody has seen a limit that another process has set. */
 static MT_COLD bool accept(const void *block)
 {
+	if (!block && mt_address_space_follow())
+		return !wake_patiently();
 	switch (mt_glibc_range_add(block)) {
 	case MT_BRK_EXTENDED:
 		mt_thread_counters.next_event_bytes = 0; /* an event with this block */

@@ -86,9 +86,9 @@ void *mt_dlsym_replace_driver(void *handle, const char *name, const char *versio
  * or keeps mapped counts against them. Owns no state. Any thread. */
 
 /* Reads the limits of the process. If one is new, returns reserved address space that was never
- * used, and has jemalloc unmap what is free, from now on too. Two system calls. Takes the purge
- * lock. */
-void mt_address_space_follow(void);
+ * used, and has jemalloc unmap what is free, from now on too. Returns whether one is. Two system
+ * calls. Takes the purge lock. */
+bool mt_address_space_follow(void);
 
 /* For a program that locks all that is mapped: as for a limit, but returns what nobody uses of
  * reserved address space, since it would be locked too. */

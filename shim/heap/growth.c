@@ -5,6 +5,7 @@
 
 #include "core/config.h"
 #include "core/init.h"
+#include "core/main_exit.h"
 #include "core/services.h"
 #include "core/worker.h"
 #include "heap/account.h"
@@ -14,11 +15,16 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/rss.h"
+#include "sys/saturating.h"
 
 /* Reading the resident size costs as much as a hundred allocations. Each time it is still small the
  * distance to the next reading doubles, up to 64 MB of allocations: a process that only churns
  * large buffers would do little else. */
 #define LONGEST_STEPS 16u
+
+#define PURGE_WAIT_NS (10 * MT_NS_PER_MS)
+/* the page faults with which the program takes pages back cost so many times what the purge does */
+#define FAULTS_SHARE 4u
 
 /* counters, no ordering */
 static _Atomic uint64_t counted_bytes; /* since the last step */
@@ -53,11 +59,30 @@ static void check_later(bool failed)
 		mt_store_relaxed(&distance, 2 * now);
 }
 
+/* The kernel refuses the worker (RLIMIT_NPROC, pids.max, SCHED_DEADLINE): what is free goes back
+ * here, for up to MT_BUDGET_PCT of the time. */
+static void purge_without_worker(void)
+{
+	static _Atomic uint64_t next_ns; /* no ordering: two threads may purge at once */
+	uint64_t budget_pct = mt_config()->budget_pct;
+	uint64_t began_ns = mt_os_now_ns();
+	uint64_t pause_ns;
+
+	if (!budget_pct || began_ns < mt_load_relaxed(&next_ns))
+		return;
+	(void)mt_heap_reclaim(0, PURGE_WAIT_NS);
+	pause_ns = (mt_os_now_ns() - began_ns) * FAULTS_SHARE * 100 / budget_pct;
+	mt_store_relaxed(&next_ns, mt_os_now_ns() + mt_max_u64(pause_ns, MT_NS_PER_S));
+}
+
 static void start_worker(void *unused)
 {
 	(void)unused;
-	if (!mt_init_start_worker())
-		check_later(true);
+	if (mt_init_start_worker())
+		return;
+	check_later(true);
+	if (mt_main_exit_is_watched() && mt_worker_is_missing())
+		purge_without_worker();
 }
 
 static void start_interpreters_thread(void *unused)

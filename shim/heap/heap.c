@@ -98,7 +98,7 @@ static void serve(bool on)
 	}
 	mt_glibc_accounting_use(glibc_event);
 	mt_growth_begin();
-	mt_address_space_follow();
+	(void)mt_address_space_follow();
 	mt_assert(!mt_backend()); /* served once */
 	hooks.shadowed = mt_heap_is_shadowed();
 	choice = mt_backend_choose(mt_config(), &hooks);
@@ -211,7 +211,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
 	mt_assert(mt_thread_is_ours());
 	mt_heap_trim_tick(bits);
-	mt_address_space_follow();
+	(void)mt_address_space_follow();
 	return mt_heap_profile_tick(now_ns);
 }
 

@@ -29,10 +29,10 @@ void mt_jemalloc_prof_begin(const char *conf);
 /* Sets the limit in bytes, also before jemalloc begins. From now on address space is returned, for
  * good; the limit decides how much may stay, and which extents are large enough. probe: mmap's
  * protection of a mapping that counts against the limit, by which a free looks how much is left, or
- * MT_JEMALLOC_NO_PROBE. at_once: if the limit is new, purges all arenas under the purge lock; else
- * the next large free does. */
+ * MT_JEMALLOC_NO_PROBE: what is free may stay. at_once: if the limit is new, purges all arenas
+ * under the purge lock; else the next large free does. Returns whether it is new. */
 #define MT_JEMALLOC_NO_PROBE (-1)
-void mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once);
+bool mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once);
 
 /* A process or thread begins that uses the thread-local storage of another one, which may sleep
  * meanwhile: from now on no cache is emptied. Any thread, async-signal-safe. */

@@ -6,6 +6,7 @@
 
 #include "core/init.h"
 #include "core/thread.h"
+#include "heap/entries.h"
 #include "heap/jemalloc_internal.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
@@ -459,13 +460,16 @@ static bool can_map(size_t bytes, int protection, int flags)
 }
 
 /* Returns whether the free pages may stay mapped: they are few, or little beside what the program
- * could map by itself. A program that reuses its blocks would fault for each page again. */
+ * could map by itself, or locked. A program that reuses its blocks would fault for each page
+ * again, and pages that are locked go only with their mapping. */
 static bool may_stay(size_t kept)
 {
 	int protection = mt_load_relaxed(&probe_flags);
 	struct mt_heap_figures pages;
 
-	if (protection == MT_JEMALLOC_NO_PROBE || !mt_jemalloc_pages(&pages))
+	if (protection == MT_JEMALLOC_NO_PROBE)
+		return true;
+	if (!mt_jemalloc_pages(&pages))
 		return false;
 	return pages.dirty_bytes < kept / 2 || can_map(ROOM_SHARE * pages.dirty_bytes, protection,
 						       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
@@ -564,7 +568,7 @@ static MT_COLD void sweep_refused(unsigned int pause, uint64_t patience_ns)
 	mt_store_relaxed(&last_ns, mt_os_now_ns());
 }
 
-void mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once)
+bool mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once)
 {
 	size_t kept = limit_bytes / KEPT_SHARE, hole = limit_bytes / HOLES_MOST;
 
@@ -576,24 +580,28 @@ void mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once)
 	if (!&__real_je_extent_dalloc_wrapper || mt_exchange_relaxed(&kept_bytes, kept) == kept) {
 		if (at_once && mt_load_relaxed(&is_refused))
 			sweep_refused(SWEEP_PAUSE, PURGE_WAIT_NS);
-		return;
+		return false;
 	}
 	mt_store_relaxed(&least_bytes, hole);
 	mt_store_relaxed(&freed_bytes, kept);
-	if (!at_once)
-		return;
-	purge_all(PURGE_WAIT_NS, false);
-	sweep(PURGE_WAIT_NS);
+	if (at_once) {
+		purge_all(PURGE_WAIT_NS, false);
+		sweep(PURGE_WAIT_NS);
+	}
+	return true;
 }
 
 /* ---- an allocation that fails ---- */
 
-/* Returns whether it may succeed now: what other arenas keep free counts against the limit, too. */
+/* Returns whether it may succeed now: what other arenas keep free counts against the limit, too.
+ * Without a worker nobody has seen a limit that another process has set. */
 static MT_COLD bool makes_room(size_t bytes, unsigned int turn)
 {
 	size_t kept = mt_load_relaxed(&kept_bytes);
 	uint64_t patience_ns = bytes >= mt_load_relaxed(&least_bytes) ? ROOM_WAIT_NS : 0;
 
+	if (!kept && turn == 0 && mt_state_is_own_process())
+		return mt_address_space_follow();
 	if (turn > 1 || bytes / KEPT_SHARE >= kept || !mt_state_is_own_process() ||
 	    !mt_jemalloc_thread_has_allocated())
 		return false;

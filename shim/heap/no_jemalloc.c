@@ -66,11 +66,12 @@ void mt_jemalloc_prof_begin(const char *conf)
 	(void)conf;
 }
 
-void mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once)
+bool mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once)
 {
 	(void)limit_bytes;
 	(void)probe;
 	(void)at_once;
+	return false;
 }
 
 void mt_jemalloc_know_thread(void)

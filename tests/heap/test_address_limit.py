@@ -1,4 +1,7 @@
 """Limits of the address space: what the program frees can be mapped again, by anybody in the process."""
+import resource
+import subprocess
+
 import pytest
 
 PYTHON = "/usr/bin/python3"
@@ -144,3 +147,22 @@ def test_a_program_that_reuses_its_blocks_pays_nothing_for_a_limit_that_is_far(r
 	                 for command in ("", f"ulimit {limit} 2000000; "))
 
 	assert limited < 2 * free, (limited, free)
+
+
+OUTSIDE = r"""
+import sys
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(20):
+    blocks = [bytearray(300000) for _ in range(50)]
+print("done")
+"""
+
+
+def test_a_small_process_that_another_one_limits_can_still_allocate(bare, env):
+	"""The address space reserved for Python's objects counted against the limit, and only a worker would have seen it."""
+	for settings in (bare, env()):
+		with subprocess.Popen([PYTHON, "-c", OUTSIDE], env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+			child.stdout.readline()
+			resource.prlimit(child.pid, resource.RLIMIT_AS, (LIMIT_MB << 20, LIMIT_MB << 20))
+			assert child.communicate("go\n", timeout=30)[0] == "done\n" and child.returncode == 0

@@ -396,3 +396,12 @@ def test_holes_between_kept_blocks_are_filled_page_by_page(run, env, compile_c):
 
 	allocated, grown = map(int, got.stdout.split())
 	assert grown < allocated * 1.3 + 1000, got.stdout
+
+
+def test_a_process_that_may_start_no_thread_returns_memory_all_the_same(run, env, compile_c):
+	"""Without a worker nobody purged: 63 MB stayed for good."""
+	got = run([compile_c("no_threads.c", "-pthread"), "0"], env(), timeout=60)
+	if got.returncode == 77:
+		pytest.skip("needs root")
+
+	assert int(got.stdout) < 20, got.stdout
