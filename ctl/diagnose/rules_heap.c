@@ -19,7 +19,7 @@
 #define NOW_S 4.0
 /* with fewer threads it is not the number of arenas that leaves blocks far apart */
 #define THREADS_MANY 4
-/* all blocks that there were, to those that are live; and the mean size of these */
+/* all bytes that were allocated, to the most that were live at a time; the mean size of a block */
 #define TURNOVER_MIN      4
 #define SMALL_BLOCK_BYTES 512
 
@@ -165,9 +165,11 @@ static void find_thread_caches(const struct mt_facts *facts, const struct hoard 
 static bool suits_libc(const struct mt_stats_snapshot *now)
 {
 	uint64_t live_count = mt_sat_sub(now->heap_alloc_count, now->heap_free_count);
+	uint64_t peak_bytes = mt_max_u64(now->heap_live_peak_bytes, now->heap_live_bytes);
 
-	return live_count && (now->heap_alloc_count / live_count >= TURNOVER_MIN ||
-			      now->heap_live_bytes / live_count <= SMALL_BLOCK_BYTES);
+	return live_count && (now->heap_allocated_bytes / TURNOVER_MIN >= peak_bytes ||
+			      (now->heap_live_bytes / live_count <= SMALL_BLOCK_BYTES &&
+			       now->heap_live_bytes >= peak_bytes / TURNOVER_MIN));
 }
 
 static void advise_between_blocks(const struct mt_facts *facts, struct mt_finding *finding)

@@ -275,7 +275,7 @@ static struct mt_refill refill;
 static uint64_t started_ns;
 static uint64_t status_read_ns;
 static struct mt_snapshot status_sample; /* figures of statm at that time */
-static uint64_t written_ns;
+static struct mt_snapshot written;       /* what the file has */
 
 static struct mt_account_totals totals; /* as of the last sample */
 static bool is_counted;                 /* the shim counts these totals */
@@ -297,7 +297,7 @@ void mt_tick_start(bool is_first)
 	if (is_first) {
 		started_ns = mt_os_now_ns();
 		status_read_ns = 0;
-		written_ns = 0;
+		written.now_ns = 0;
 		sample_start();
 		refill = (struct mt_refill){0};
 		mt_policy_start(&policy, mt_os_page_bytes(), started_ns);
@@ -520,7 +520,7 @@ static void note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged,
 	mt_components_publish(true);
 	fill(&after, true);
 	mt_publish_write_after_cleanup();
-	written_ns = after.now_ns;
+	written = after;
 }
 
 void mt_tick_note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged)
@@ -606,9 +606,11 @@ static void log_decision(const struct mt_snapshot *now, const struct mt_plan *pl
 /* Changes of device figures do not show in the heap: with a device, only time decides on writes. */
 static bool is_write_due(const struct mt_snapshot *now)
 {
-	bool still = policy.moved_ns < written_ns && !mt_devices_are_used();
+	bool still = mt_abs_diff(now->live_bytes, written.live_bytes) < MOVED_BYTES &&
+		     mt_abs_diff(now->rss_bytes, written.rss_bytes) < MOVED_BYTES &&
+		     policy.moved_ns < written.now_ns && !mt_devices_are_used();
 
-	return now->now_ns - written_ns >= (still ? IDLE_WRITE_NS : WRITE_NS);
+	return now->now_ns - written.now_ns >= (still ? IDLE_WRITE_NS : WRITE_NS);
 }
 
 static void publish(const struct mt_snapshot *now, bool urgent)
@@ -621,7 +623,7 @@ static void publish(const struct mt_snapshot *now, bool urgent)
 	if (!due)
 		return;
 	mt_publish_write();
-	written_ns = now->now_ns;
+	written = *now;
 }
 
 /* Threads that rest for one or two of these lose their caches. */

@@ -392,6 +392,8 @@ Test(findings, what_lies_between_live_blocks_is_a_hoard_without_a_trim_too)
 	facts->last.head.snapshot = (struct mt_stats_snapshot){.heap_resident_bytes = 117 << 20,
 							       .heap_live_bytes = 50 << 20,
 							       .heap_active_bytes = 117 << 20,
+							       .heap_live_peak_bytes = 100 << 20,
+							       .heap_allocated_bytes = 400 << 20,
 							       .heap_alloc_count = 900000,
 							       .heap_free_count = 875000,
 							       .threads_count = 1};
@@ -401,6 +403,11 @@ Test(findings, what_lies_between_live_blocks_is_a_hoard_without_a_trim_too)
 	cr_expect_str_eq(diagnosis.list[0].environment, "MT_ALLOCATOR=system");
 	for (size_t i = 0; i < diagnosis.list[0].advice_count; i++)
 		cr_expect_null(strstr(diagnosis.list[0].advice[i], "ARENA"));
+
+	/* one large free: libc's malloc keeps as much */
+	facts->last.head.snapshot.heap_live_peak_bytes = 400 << 20;
+	cr_expect_eq(judge(), MT_VERDICT_HOARD);
+	cr_expect_str_eq(diagnosis.list[0].environment, "");
 }
 
 Test(findings, growth_has_a_headline_its_rate_its_place_and_the_time_that_decides)

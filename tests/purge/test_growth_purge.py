@@ -1,4 +1,7 @@
 """Free pages of one kind go back while another kind grows."""
+import json
+import subprocess
+
 import pytest
 
 from pressed import MB, PYTHON
@@ -127,3 +130,15 @@ def test_no_allocation_pays_for_a_purge_of_a_gigabyte(run, env):
 
 	assert got.returncode == 0, got.stderr
 	assert int(got.stdout) < 30_000
+
+
+def test_the_figures_of_a_slow_leak_are_a_few_seconds_old(env, control, compile_c):
+	"""Growth of less than 1 MB a tick counted as none: live bytes were up to half a minute old, and the leak was shown as other."""
+	settings = env()
+	with subprocess.Popen([compile_c("slow_leak.c")], env=settings, stdout=subprocess.PIPE, text=True) as leak:
+		behind = []
+		for live_mb in leak.stdout:
+			done = control(settings, "stat", leak.pid, "--json", "--cached")
+			if int(live_mb) > 33:
+				behind.append(int(live_mb) - json.loads(done.stdout)["heap_live_bytes"] / 1e6)
+	assert max(behind) < 6, behind
