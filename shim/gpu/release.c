@@ -140,22 +140,30 @@ static int free_base(struct mt_context *context, uint64_t base, bool is_idle)
 }
 
 /* Frees a block that is in no list and no table. The context is held, and its end waits for us.
- * Returns the bytes. After an error that one block is lost, and the fences stay valid. */
+ * Returns the bytes; 0: the driver refused. One that it refuses in a context that an error has
+ * ended stays cached: a thread with another context current may free it, or the end of its own
+ * does. Any other is lost, and the fences stay valid. */
 static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 			   const struct mt_release *rule)
 {
 	uint64_t bytes = block->bytes;
 	int result = free_base(context, mt_block_base(block), !rule->is_pending);
+	bool is_free = result == MT_CU_SUCCESS;
 
 	mt_lock_lock(&context->lock);
-	mt_counter_add(&context->counters.driver_frees, 1);
-	if (result == MT_CU_SUCCESS) {
+	if (is_free) {
 		mt_counter_add(&context->counters.returned, bytes);
 		mt_counter_add(&context->counters.decayed, rule->is_decay ? bytes : 0);
 	}
-	mt_block_release(block);
+	if (!is_free && mt_flag(&context->is_dead)) {
+		mt_context_add_idle(context, block);
+		(void)mt_blocks_insert(block);
+	} else {
+		mt_counter_add(&context->counters.driver_frees, 1);
+		mt_block_release(block);
+	}
 	mt_lock_unlock(&context->lock);
-	return result == MT_CU_SUCCESS ? bytes : 0;
+	return is_free ? bytes : 0;
 }
 
 static struct mt_block *unlist(struct mt_block *block)
@@ -201,7 +209,7 @@ static bool is_done(const struct mt_release *rule)
 }
 
 /* Releases one block; 0: there is none, or the driver refused. */
-static uint64_t release_one(struct mt_context *context, struct mt_release *rule, bool *out_is_last)
+static uint64_t release_one(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_block *block;
 
@@ -209,7 +217,6 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 	mt_lock_lock(&context->lock);
 	block = rule->is_pending ? pick_pending(context, rule) : pick_idle(context, rule);
 	mt_lock_unlock(&context->lock);
-	*out_is_last = !block;
 	if (!block)
 		return 0;
 	rule->blocks--;
@@ -217,9 +224,9 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 	return free_block(context, block, rule);
 }
 
-/* Releases in rounds: until the rule says stop, or a thread reads the free memory. The memory is
- * the driver's at the end of a round. A pending block, for whose work the driver's free may wait,
- * is not counted: no other thread waits for it. */
+/* Releases in rounds: until the rule says stop, the driver refuses, or a thread reads the free
+ * memory. The memory is the driver's at the end of a round. A pending block, for whose work the
+ * driver's free may wait, is not counted: no other thread waits for it. */
 static uint64_t release_some(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_pool_device *device = mt_context_device(context);
@@ -228,15 +235,15 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 	uint64_t released_bytes = 0;
 
 	while (!is_over) {
-		bool is_last = false;
-
 		if (rule->is_background)
 			wait_for_readers(device);
 		atomic_fetch_add_explicit(&device->releasing_count, counts, memory_order_seq_cst);
 		atomic_fetch_add_explicit(&device->releases, counts, memory_order_seq_cst);
 		do {
-			released_bytes += release_one(context, rule, &is_last);
-			is_over = is_last || is_done(rule) || !may_free(context, rule);
+			uint64_t bytes = release_one(context, rule);
+
+			released_bytes += bytes;
+			is_over = !bytes || is_done(rule) || !may_free(context, rule);
 		} while (!is_over && !(rule->is_background && has_readers(device)));
 		if (released_bytes)
 			wait_for_stream(context, rule->is_background);
@@ -404,6 +411,8 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 		uint64_t next;
 
 		if (!mt_counter(&context->counters.idle) && !mt_counter(&context->counters.pending))
+			continue;
+		if (mt_flag(&context->is_dead)) /* no context is current here: free_block */
 			continue;
 		if (limit > 0)
 			released_bytes += tick_context(context, now_ns, &limit);
