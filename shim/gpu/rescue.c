@@ -227,19 +227,6 @@ static struct {
 	uint64_t before_bytes, after_bytes;
 } job;
 
-static uint64_t held_bytes(const struct mt_gpu_device *device)
-{
-	static const struct mt_nvml_usage unknown;
-	struct mt_unpooled_usage others;
-	struct mt_stats_device row;
-	struct mt_pool_usage pool;
-
-	mt_pool_usage(device->ordinal, &pool);
-	mt_unpooled_usage(device->ordinal, &others);
-	mt_gpu_stats_fill(&row, device, &pool, &others, &unknown);
-	return mt_gpu_stats_held_bytes(&row);
-}
-
 /* 0: ends it. The driver thread begins it, the worker ends it. */
 static void yield(struct mt_pool_device *device, uint64_t until_ns)
 {
@@ -274,7 +261,7 @@ static uint64_t visit_devices(bool releases)
 	for (int i = 0; i < count; i++) {
 		if (job.device[0] && strcmp(job.device, devices[i].pci) != 0)
 			continue;
-		held += held_bytes(&devices[i]);
+		held += mt_gpu_stats_held_bytes(&devices[i]);
 		if (!releases)
 			continue;
 		yield(mt_pool_device(devices[i].ordinal), mt_os_now_ns() + YIELD_NS);
