@@ -477,7 +477,7 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 	for (unsigned round = 0;; round++) {
 		mt_lock_lock(&mt_pool.slots_lock);
 		mt_lock_lock(&context->lock);
-		if (!mt_context_is_still(context, init))
+		if (!mt_context_handle(context) || mt_context_init(context) != init)
 			break;
 		mt_flag_set(&context->is_broken, true);
 		if (context->users == 0)

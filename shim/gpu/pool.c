@@ -64,6 +64,29 @@ MT_COLD void mt_pool_fork_child(void)
 
 /* ---- new blocks ---- */
 
+static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
+{
+	uint64_t seen = mt_load_relaxed(peak);
+
+	while (value > seen &&
+	       !atomic_compare_exchange_weak_explicit(peak, &seen, value, memory_order_relaxed,
+						      memory_order_relaxed))
+		;
+}
+
+/* The context's lock is held; the counters of its device's other contexts are read without
+ * theirs. */
+static void note_peaks(struct mt_context *context)
+{
+	struct mt_pool_device *device = mt_context_device(context);
+	struct mt_holdings now = mt_pool_holdings(device);
+
+	raise_peak(&device->allocated_peak, now.allocated);
+	raise_peak(&device->charged_peak, now.charged_live);
+	raise_peak(&device->active_peak, now.allocated + now.pending);
+	raise_peak(&device->reserved_peak, now.allocated + now.pending + now.idle);
+}
+
 /* Marks the block as the program's. The context's lock is held. now_ns: the coarse clock, read
  * before the lock was taken. */
 static void hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes,
@@ -75,7 +98,7 @@ static void hand_out(struct mt_context *context, struct mt_block *block, uint64_
 	block->since_ns = now_ns;
 	mt_context_note_live(context, block, true);
 	mt_counter_add(&context->counters.allocs, 1);
-	mt_usage_note_peaks(context);
+	note_peaks(context);
 }
 
 /* A stale record with this address: its context or its memory went unseen. The lock of its context
@@ -466,27 +489,6 @@ MT_COLD void mt_pool_note_green_context(void)
 }
 
 /* ---- usage ---- */
-
-static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
-{
-	uint64_t seen = mt_load_relaxed(peak);
-
-	while (value > seen &&
-	       !atomic_compare_exchange_weak_explicit(peak, &seen, value, memory_order_relaxed,
-						      memory_order_relaxed))
-		;
-}
-
-void mt_usage_note_peaks(struct mt_context *context)
-{
-	struct mt_pool_device *device = mt_context_device(context);
-	struct mt_holdings now = mt_pool_holdings(device);
-
-	raise_peak(&device->allocated_peak, now.allocated);
-	raise_peak(&device->charged_peak, now.charged_live);
-	raise_peak(&device->active_peak, now.allocated + now.pending);
-	raise_peak(&device->reserved_peak, now.allocated + now.pending + now.idle);
-}
 
 static void add(struct mt_pool_usage *out, struct mt_counters *from)
 {

@@ -115,10 +115,6 @@ uint64_t mt_pool_withheld_bytes(int number);
 void mt_pool_note_ooms(int device, uint64_t count);
 void mt_pool_note_retry(int device);
 
-/* Raises the peaks after a block of the context was handed out. The context's lock is held; the
- * counters of its device's other contexts are read without theirs. */
-void mt_usage_note_peaks(struct mt_context *context);
-
 /* ---- what a device has left ---- */
 
 /* Reads the driver's free and total bytes of a device through a context that has allocated there,
