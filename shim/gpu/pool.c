@@ -412,7 +412,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 			      ? cache(context, block, now_ns)
 			      : free_directly(context, block);
 	if (may_call)
-		mt_release_overdue(context);
+		mt_release_overdue(mt_context_ordinal(context));
 	return true;
 }
 

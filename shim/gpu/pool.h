@@ -153,7 +153,7 @@ static inline struct mt_release mt_release_all(void)
 uint64_t mt_release(struct mt_context *context, struct mt_release *rule);
 
 /* After a cuMemFree: releases what is above the user's cap. */
-void mt_release_overdue(struct mt_context *context);
+void mt_release_overdue(int device);
 
 /* Around a read of the driver's free memory to which mt_pool_withheld_bytes is added: a block that
  * is being freed is in neither. begin waits until no thread is freeing one (some microseconds; up

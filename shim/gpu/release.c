@@ -292,18 +292,16 @@ static uint64_t over_users_cap(int device)
 	return mt_sat_sub(mt_pool_withheld_bytes(device), cap);
 }
 
-void mt_release_overdue(struct mt_context *context)
+void mt_release_overdue(int device)
 {
-	int device = mt_context_ordinal(context);
 	struct mt_release over = mt_release_all();
 
 	over.bytes = over_users_cap(device);
-	if (mt_likely(!over.bytes) || !mt_context_hold(context))
+	if (mt_likely(!over.bytes))
 		return;
 	(void)release_device(device, &over);
 	over.is_pending = true;
-	(void)mt_release(context, &over);
-	mt_context_drop(context);
+	(void)release_device(device, &over);
 }
 
 /* ---- the cap ---- */

@@ -1,6 +1,5 @@
 /* gpu/rescue.c -- other processes of this user: asked for device memory, and given it
  * (gpu/pool.h). */
-#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -43,8 +42,7 @@
 
 /* ---- this process asks ---- */
 
-/* The thread that asks, 0: none. acquire/release with core/control_file.c's list; others sleep on
- * it. */
+/* The thread that asks, 0: none. acquire/release with core/control_rescue.c's list. */
 static _Atomic uint32_t turn;
 /* The worker has made this process's files, or cannot. */
 static _Atomic bool has_begun;
@@ -62,7 +60,6 @@ static bool take_turn(uint32_t thread)
 static void end_turn(void)
 {
 	mt_store_release(&turn, 0);
-	mt_os_futex_wake(&turn, INT_MAX, MT_FUTEX_PRIVATE);
 }
 
 MT_COLD bool mt_gpu_rescue_is_possible(void)
@@ -93,14 +90,9 @@ static void wait_for_turn(uint64_t until_ns)
 {
 	uint32_t other, own = (uint32_t)mt_os_gettid();
 
-	mt_lock_check_wait("another thread that asks other processes");
-	while ((other = mt_load_relaxed(&turn)) && other != own) {
-		uint64_t now = mt_os_now_ns();
-
-		if (now >= until_ns)
-			break;
-		(void)mt_os_futex_wait(&turn, other, until_ns - now, MT_FUTEX_PRIVATE);
-	}
+	for (unsigned round = 0;
+	     (other = mt_load_relaxed(&turn)) && other != own && mt_os_now_ns() < until_ns; round++)
+		mt_driver_wait_round(round);
 }
 
 /* A new process may run out of memory before its worker has made the files. */
