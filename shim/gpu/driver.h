@@ -115,6 +115,19 @@ static inline void mt_driver_wait_round(unsigned round)
 		(void)mt_raw_syscall(SYS_nanosleep, &span, NULL);
 }
 
+/* Returns 1 if the primary context of the device is active, 0 if not, -1 if the driver does not
+ * tell. */
+static inline int mt_driver_primary_state(const struct mt_driver *driver, int device)
+{
+	unsigned int flags;
+	int active = 0;
+
+	if (!driver || !driver->cuDevicePrimaryCtxGetState ||
+	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS)
+		return -1;
+	return active != 0;
+}
+
 /* ---- the driver thread (gpu/thread.c), which makes the worker's calls to the driver. The worker
  * has an empty descriptor table of its own, while the driver's calls are ioctls on descriptors in
  * the program's table. So a thread of the program starts this one; it shares the program's table

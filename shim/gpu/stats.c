@@ -34,16 +34,6 @@ static bool has_allocations(int device)
 	return false;
 }
 
-static bool has_primary_context(const struct mt_driver *driver, int device)
-{
-	unsigned int flags;
-	int active = 0;
-
-	return driver->cuDevicePrimaryCtxGetState &&
-	       driver->cuDevicePrimaryCtxGetState(device, &flags, &active) == MT_CU_SUCCESS &&
-	       active;
-}
-
 /* Lists the devices in use as the driver's handles; returns how many. */
 static int list_devices(const struct mt_driver *driver, int *out, int limit)
 {
@@ -56,7 +46,7 @@ static int list_devices(const struct mt_driver *driver, int *out, int limit)
 		return 0;
 	for (int ordinal = 0; ordinal < count && found < limit; ordinal++)
 		if (driver->cuDeviceGet(&device, ordinal) == MT_CU_SUCCESS &&
-		    (has_primary_context(driver, device) || has_allocations(device)))
+		    (mt_driver_primary_state(driver, device) == 1 || has_allocations(device)))
 			out[found++] = device;
 	return found;
 }

@@ -3,7 +3,7 @@
  * call to the loader or driver.
  *
  * Threads of the program. A wrapper hands its call on as it is if the shim does nothing
- * (mt_wrapper_start), keeps errno, and hands NULL outputs to the driver. It keeps no state and no
+ * (mt_wrapper_is_on), keeps errno, and hands NULL outputs to the driver. It keeps no state and no
  * policy, and holds no lock over a call to the driver but the capture gate. */
 #ifndef MT_GPU_WRAPPER_H
 #define MT_GPU_WRAPPER_H
@@ -22,7 +22,7 @@
  * are to do their work; false (MT_CUDA=off, the shim is off, no driver yet, a process that runs on
  * another's memory): the call is handed on as it is. Cheap after the first time. Keeps errno. A
  * thread of the program; never from inside dlsym. */
-bool mt_wrapper_start(void);
+bool mt_wrapper_is_on(void);
 
 /* Returns whether the pool has started, here and not only in the parent. Any thread. */
 bool mt_wrapper_is_used(void);
@@ -34,16 +34,6 @@ bool mt_wrapper_fork_child(void);
 /* The settings of the pool as they are configured now. Any thread. */
 struct mt_pool_settings;
 void mt_wrapper_fill_settings(struct mt_pool_settings *out);
-
-/* Returns whether a wrapper does its work; the first call starts the pool. */
-static inline bool mt_wrapper_is_on(void)
-{
-	int kept_errno = errno;
-	bool is_on = mt_wrapper_start();
-
-	errno = kept_errno;
-	return is_on;
-}
 
 /* Keeps errno as it is here: restored at the end of the function. */
 static inline void mt_wrapper_restore_errno(const int *kept)
