@@ -212,38 +212,24 @@ static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes
 
 /* ---- alloc ---- */
 
-/* Returns a fitting block that is ready, or becomes so since its work is done. The lock is held at
- * the call and at the return. */
-static struct mt_block *find(struct mt_context *context, uint64_t bytes)
-{
-	struct mt_block *block = mt_bins_find(context->idle, bytes);
-
-	for (int i = 0; !block && i < POLL_STEPS && mt_pending_poll(context, POLL_STEP); i++)
-		block = mt_bins_find(context->idle, bytes);
-	return block;
-}
-
+/* Takes a fitting block that is ready, or becomes so since its work is done. */
 static bool take(struct mt_context *context, uint64_t rounded, size_t bytes, uint64_t *out_dptr)
 {
 	uint64_t now_ns = mt_os_coarse_ns();
 	struct mt_block *block;
 
 	mt_lock_lock(&context->lock);
-	if (mt_unlikely(!context->idle)) {
-		mt_lock_unlock(&context->lock);
-		return false;
+	block = context->idle ? mt_bins_find(context->idle, rounded) : NULL;
+	for (int i = 0; !block && i < POLL_STEPS && mt_pending_poll(context, POLL_STEP); i++)
+		block = mt_bins_find(context->idle, rounded);
+	if (block) {
+		mt_context_take_idle(context, block);
+		mt_counter_add(&context->counters.hits, 1);
+		hand_out(context, block, bytes, now_ns);
+		*out_dptr = mt_block_base(block);
 	}
-	block = find(context, rounded);
-	if (!block) {
-		mt_lock_unlock(&context->lock);
-		return false;
-	}
-	mt_context_take_idle(context, block);
-	mt_counter_add(&context->counters.hits, 1);
-	hand_out(context, block, bytes, now_ns);
-	*out_dptr = mt_block_base(block);
 	mt_lock_unlock(&context->lock);
-	return true;
+	return block != NULL;
 }
 
 /* Returns whether an error has ended the current context, or forbids calls here: the driver's own
