@@ -158,27 +158,15 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 		drop_deferred(stale);
 }
 
-/* Tries again while the pool gives back. */
-static MT_COLD int try_short(int device, size_t bytes, uint64_t *out_dptr)
-{
-	const struct mt_driver *driver = mt_pool_driver();
-	struct mt_pool_shortage shortage;
-	int result = MT_CU_OUT_OF_MEMORY;
-
-	if (mt_pool_shortage_begin(&shortage, device, bytes)) {
-		while (result == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_next(&shortage))
-			result = driver->cuMemAlloc_v2(out_dptr, bytes);
-		mt_pool_shortage_end(&shortage);
-	}
-	return result;
-}
-
 /* If the current context is not known: unrecorded. */
 static MT_COLD int allocate_unknown(size_t bytes, uint64_t *out_dptr)
 {
-	int result = mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
+	const struct mt_driver *driver = mt_pool_driver();
+	int result = driver->cuMemAlloc_v2(out_dptr, bytes);
 
-	return result == MT_CU_OUT_OF_MEMORY ? try_short(MT_ANY_DEVICE, bytes, out_dptr) : result;
+	return result == MT_CU_OUT_OF_MEMORY
+		       ? mt_pool_again(MT_ANY_DEVICE, bytes, driver->cuMemAlloc_v2(out_dptr, bytes))
+		       : result;
 }
 
 /* Allocates from the driver; if it is out of memory, again while the pool gives back
@@ -194,7 +182,8 @@ static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes
 	int result = driver->cuMemAlloc_v2(&dptr, bytes);
 
 	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
-		result = try_short(mt_context_ordinal(context), bytes, &dptr);
+		result = mt_pool_again(mt_context_ordinal(context), bytes,
+				       driver->cuMemAlloc_v2(&dptr, bytes));
 	mt_context_note_call(context, result);
 	if (result == MT_CU_SUCCESS) {
 		*out_dptr = dptr;

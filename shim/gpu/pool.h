@@ -208,13 +208,8 @@ void mt_pool_pause_release(bool held);
  * the caller tries its call again. Any thread, no lock held. From begin to end the thread is not
  * cancelled, and nothing is cached on the device. ---- */
 
-/* After a call of the driver that allocates returned CUDA_ERROR_OUT_OF_MEMORY:
- *
- *  if (result == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_begin(&shortage, device, bytes)) {
- *   while (result == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_next(&shortage))
- *    result = the same call again;
- *   mt_pool_shortage_end(&shortage);
- *  }
+/* As mt_pool_again uses them, after a call of the driver that allocates returned
+ * CUDA_ERROR_OUT_OF_MEMORY.
  *
  * begin: device -1 is that of the current context, or all devices if none is current; bytes is
  * the size asked for, 0 if unknown. Counts a retry. Returns false, and no end follows, if
@@ -241,6 +236,21 @@ struct mt_pool_shortage {
 bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int device, uint64_t bytes);
 bool mt_pool_shortage_next(struct mt_pool_shortage *shortage);
 void mt_pool_shortage_end(struct mt_pool_shortage *shortage);
+
+/* Makes the same call again until it does not lack memory, or another try is useless. Its result;
+ * out of memory if there was none. */
+#define mt_pool_again(on_device, bytes, call)                                                      \
+	({                                                                                         \
+		int again_ = MT_CU_OUT_OF_MEMORY;                                                  \
+		struct mt_pool_shortage shortage_;                                                 \
+                                                                                                   \
+		if (mt_pool_shortage_begin(&shortage_, on_device, bytes)) {                        \
+			while (again_ == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_next(&shortage_)) \
+				again_ = call;                                                     \
+			mt_pool_shortage_end(&shortage_);                                          \
+		}                                                                                  \
+		again_;                                                                            \
+	})
 
 /* ---- MT_CUDA_RESCUE (gpu/rescue.c): a process that is out of device memory asks the other
  * processes of its user for what they do not use on that device (core/control_file.h), and gives

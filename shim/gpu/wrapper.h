@@ -56,17 +56,7 @@ static inline void mt_wrapper_restore_errno(const int *kept)
 /* After the driver was out of memory: makes the same call again while the pool has something to
  * give back on the device (-1: the current one). bytes: the size asked for; 0: unknown. */
 #define mt_wrapper_retry(on_device, bytes, name, ...)                                              \
-	({                                                                                         \
-		int again_ = MT_CU_OUT_OF_MEMORY;                                                  \
-		struct mt_pool_shortage shortage_;                                                 \
-                                                                                                   \
-		if (mt_pool_shortage_begin(&shortage_, on_device, bytes)) {                        \
-			while (again_ == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_next(&shortage_)) \
-				again_ = mt_wrapper_call(name, __VA_ARGS__);                       \
-			mt_pool_shortage_end(&shortage_);                                          \
-		}                                                                                  \
-		again_;                                                                            \
-	})
+	mt_pool_again(on_device, bytes, mt_wrapper_call(name, __VA_ARGS__))
 
 /* Calls the driver's own function, and after out of memory mt_wrapper_retry. */
 #define mt_wrapper_try(on_device, bytes, name, ...)                                                \
