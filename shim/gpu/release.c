@@ -166,34 +166,24 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 	return is_free ? bytes : 0;
 }
 
-static struct mt_block *unlist(struct mt_block *block)
+/* Takes the oldest block of the rule out of its list and the table; NULL: there is none. A busy one
+ * is pending, and belongs to another thread. The lock is held. */
+static struct mt_block *pick(struct mt_context *context, const struct mt_release *rule)
 {
-	mt_assert(block->state == MT_BLOCK_IDLE || block->state == MT_BLOCK_PENDING);
-	block->state = MT_BLOCK_LEAVING;
-	(void)mt_blocks_remove(block);
-	return block;
-}
-
-static struct mt_block *pick_idle(struct mt_context *context, const struct mt_release *rule)
-{
-	struct mt_block *block = context->idle_line.first;
-
-	if (!block || block->since_ns > rule->freed_until_ns)
-		return NULL;
-	mt_context_take_idle(context, block);
-	return unlist(block);
-}
-
-static struct mt_block *pick_pending(struct mt_context *context, const struct mt_release *rule)
-{
-	struct mt_block *block = context->pending_line.first;
+	struct mt_block *block =
+		rule->is_pending ? context->pending_line.first : context->idle_line.first;
 
 	while (block && block->is_busy)
 		block = block->line_next;
 	if (!block || block->since_ns > rule->freed_until_ns)
 		return NULL;
-	mt_fence_remove(context, block);
-	return unlist(block);
+	if (rule->is_pending)
+		mt_fence_remove(context, block);
+	else
+		mt_context_take_idle(context, block);
+	block->state = MT_BLOCK_LEAVING;
+	(void)mt_blocks_remove(block);
+	return block;
 }
 
 /* The context is held: its end sets is_ending before it looks at its users. */
@@ -215,7 +205,7 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule)
 
 	mt_assert(rule->blocks > 0 && rule->bytes > 0);
 	mt_lock_lock(&context->lock);
-	block = rule->is_pending ? pick_pending(context, rule) : pick_idle(context, rule);
+	block = pick(context, rule);
 	mt_lock_unlock(&context->lock);
 	if (!block)
 		return 0;

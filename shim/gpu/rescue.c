@@ -57,11 +57,6 @@ static bool take_turn(uint32_t thread)
 						       memory_order_relaxed);
 }
 
-static void end_turn(void)
-{
-	mt_store_release(&turn, 0);
-}
-
 MT_COLD bool mt_gpu_rescue_is_possible(void)
 {
 	enum mt_frameworks_rescue when;
@@ -185,7 +180,7 @@ MT_COLD void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
 			&next_ns,
 			now + mt_max_u64(PAUSE_NS, PAUSE_SHARE * (now - rescue->began_ns)));
 	}
-	end_turn();
+	mt_store_release(&turn, 0);
 }
 
 void mt_gpu_rescue_publish(void)
