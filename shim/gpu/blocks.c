@@ -174,17 +174,9 @@ void mt_pointer_table_remove_if(struct mt_pointer_table *table,
 
 /* ---- blocks ---- */
 
+static struct mt_lock table_lock = MT_LOCK(blocks);
 static struct mt_pointer_table table;
-static struct shard {
-	struct mt_lock lock; /* of the keys of one place */
-} __attribute__((aligned(64))) shards[MT_POINTER_PLACES];
-
 static struct mt_slab records = MT_SLAB(struct mt_block);
-
-static struct mt_lock *lock_of(uint64_t base)
-{
-	return &shards[mt_pointer_place(base)].lock;
-}
 
 static struct mt_block *block_of(struct mt_pointer_node *node)
 {
@@ -215,9 +207,9 @@ static MT_COLD struct mt_block *find_locked(uint64_t base)
 {
 	struct mt_block *block;
 
-	mt_lock_lock(lock_of(base));
+	mt_lock_lock(&table_lock);
 	block = block_of(mt_pointer_table_find(&table, base, MT_POINTER_ALL));
-	mt_lock_unlock(lock_of(base));
+	mt_lock_unlock(&table_lock);
 	return block;
 }
 
@@ -230,24 +222,22 @@ struct mt_block *mt_blocks_find(uint64_t base)
 
 struct mt_block *mt_blocks_insert(struct mt_block *block)
 {
-	struct mt_lock *lock = lock_of(mt_block_base(block));
 	struct mt_block *stale;
 
 	mt_assert(mt_block_base(block));
-	mt_lock_lock(lock);
+	mt_lock_lock(&table_lock);
 	stale = block_of(mt_pointer_table_insert(&table, &block->node));
-	mt_lock_unlock(lock);
+	mt_lock_unlock(&table_lock);
 	return stale;
 }
 
 bool mt_blocks_remove(struct mt_block *block)
 {
-	struct mt_lock *lock = lock_of(mt_block_base(block));
 	bool was_in;
 
-	mt_lock_lock(lock);
+	mt_lock_lock(&table_lock);
 	was_in = mt_pointer_table_remove(&table, &block->node);
-	mt_lock_unlock(lock);
+	mt_lock_unlock(&table_lock);
 	return was_in;
 }
 
@@ -285,9 +275,7 @@ struct mt_block *mt_blocks_walk_next(struct mt_block_walk *walk)
 MT_COLD void mt_blocks_forget(void)
 {
 	mt_store_relaxed(&table.buckets, NULL); /* they stay mapped */
-	memset((void *)shards, 0, sizeof(shards));
-	for (unsigned i = 0; i < MT_POINTER_PLACES; i++)
-		mt_lock_set_rank(&shards[i].lock, MT_RANK_shard);
+	mt_lock_reset(&table_lock);
 	mt_slab_forget(&records);
 }
 

@@ -5,9 +5,9 @@
  * run inside the program's malloc hooks. Nothing is ever unmapped, so that a record which another
  * thread has just freed stays readable (the reader checks it again under its owner's lock).
  *
- * A block's record is written under its context's lock; its node belongs to the table. The table
- * has 64 places, each with a lock (shard); a look-up takes it only if it has found nothing
- * without. Any thread may call. Never makes a call to the driver. */
+ * A block's record is written under its context's lock; its node belongs to the table. A look-up
+ * takes the table's lock (rank `blocks`) only if it has found nothing without. Any thread may call.
+ * Never makes a call to the driver. */
 #ifndef MT_GPU_BLOCKS_H
 #define MT_GPU_BLOCKS_H
 
@@ -53,9 +53,8 @@ void mt_slab_forget(struct mt_slab *slab);
 
 /* ---- a hash table from a 64-bit key to a node that its owner embeds in a record: 32,768 buckets
  * with chains. The table owns the links of the nodes, never their records. The caller locks: every
- * function needs a lock of the key's place, or of the table, but where it says otherwise. ---- */
+ * function needs the lock of the table, but where it says otherwise. ---- */
 
-#define MT_POINTER_PLACES  64u
 #define MT_POINTER_BUCKETS 32768u
 
 /* Not the first member of a record that lies in a slab: that word is the slab's. */
@@ -79,12 +78,6 @@ static inline uint64_t mt_pointer_hash(uint64_t key)
 	/* 2^64 over the golden ratio (Knuth, TAOCP 3, 6.4). Blocks lie 512 bytes apart or more;
 	 * handles and numbers may follow each other. */
 	return (key ^ key >> 8) * 0x9e3779b97f4a7c15ull;
-}
-
-/* Returns which of MT_POINTER_PLACES a key belongs to; a bucket has keys of one place. Pure. */
-static inline uint32_t mt_pointer_place(uint64_t key)
-{
-	return (uint32_t)(mt_pointer_hash(key) >> 58);
 }
 
 /* Returns the node with this key among the first `limit` of its chain (MT_POINTER_ALL), or NULL.

@@ -6,14 +6,7 @@
 #include "sys/os.h"
 #include "gpu/blocks.h"
 
-/* the first half: one thread each; the other half is shared by the rest */
-#define READER_COUNTS 64
-
 #define PER_THREAD_STREAM ((struct CUstream_st *)2) /* CU_STREAM_PER_THREAD */
-
-struct reader_count {
-	_Atomic uint32_t inside;
-} __attribute__((aligned(64)));
 
 struct mt_capture {
 	struct mt_capture *next; /* first: the slab's link */
@@ -23,13 +16,11 @@ struct mt_capture {
 	pid_t thread; /* the thread that began it */
 };
 
-static struct reader_count reader_counts[READER_COUNTS];
-static _Atomic uint32_t next_count;
-static MT_TLS struct reader_count *my_count;
-static MT_TLS bool is_own_count; /* no other thread writes it: a plain store is enough */
+/* Threads within the gate. One count for all, as of the context's lock, which a pair takes too. */
+static _Atomic uint32_t inside_count __attribute__((aligned(64)));
 
-/* Captures open or about to begin, and contexts that end. seq_cst with the counters: a thread that
- * enters writes its counter and reads this, a thread that closes does the opposite. */
+/* Captures open or about to begin, and contexts that end. seq_cst with inside_count: a thread that
+ * enters writes that and reads this, a thread that closes does the opposite. */
 static _Atomic uint32_t closed_count;
 
 /* This thread has closed the gate and will open it again: cancelled in between it would leave the
@@ -42,25 +33,13 @@ static struct mt_lock captures_lock = MT_LOCK(captures);
 static struct mt_capture *captures;
 static struct mt_slab capture_slab = MT_SLAB(struct mt_capture);
 
-static MT_COLD struct reader_count *choose_count(void)
-{
-	uint32_t number = mt_add_relaxed(&next_count, 1);
-
-	is_own_count = number < READER_COUNTS / 2;
-	my_count = &reader_counts[is_own_count ? number
-					       : READER_COUNTS / 2 + number % (READER_COUNTS / 2)];
-	return my_count;
-}
-
 bool mt_capture_gate_enter(void)
 {
-	struct reader_count *reader_count = mt_likely(my_count != NULL) ? my_count : choose_count();
-
-	/* A thread that asks again and again must not keep its counter above zero. */
+	/* A thread that asks again and again must not keep the count above zero. */
 	if (mt_unlikely(mt_load_relaxed(&closed_count) != 0))
 		return false;
 	mt_lock_check_enter(MT_RANK_gate);
-	atomic_fetch_add_explicit(&reader_count->inside, 1, memory_order_seq_cst);
+	atomic_fetch_add_explicit(&inside_count, 1, memory_order_seq_cst);
 	if (mt_likely(atomic_load_explicit(&closed_count, memory_order_seq_cst) == 0))
 		return true;
 	mt_capture_gate_leave();
@@ -69,15 +48,10 @@ bool mt_capture_gate_enter(void)
 
 void mt_capture_gate_leave(void)
 {
-	_Atomic uint32_t *inside = &my_count->inside;
-
-	mt_assert(mt_load_relaxed(inside) > 0);
+	mt_assert(mt_load_relaxed(&inside_count) > 0);
 	mt_lock_check_leave(MT_RANK_gate);
 	/* release: pairs with the acquire of the thread that closes */
-	if (mt_likely(is_own_count))
-		mt_store_release(inside, mt_load_relaxed(inside) - 1);
-	else
-		atomic_fetch_sub_explicit(inside, 1, memory_order_release);
+	atomic_fetch_sub_explicit(&inside_count, 1, memory_order_release);
 }
 
 bool mt_capture_is_open(void)
@@ -104,11 +78,9 @@ void mt_capture_gate_close(void)
 {
 	forbid_cancel();
 	atomic_fetch_add_explicit(&closed_count, 1, memory_order_seq_cst);
-	for (int i = 0; i < READER_COUNTS; i++)
-		for (unsigned round = 0;
-		     atomic_load_explicit(&reader_counts[i].inside, memory_order_seq_cst) != 0;
-		     round++)
-			mt_driver_wait_round(round);
+	for (unsigned round = 0; atomic_load_explicit(&inside_count, memory_order_seq_cst) != 0;
+	     round++)
+		mt_driver_wait_round(round);
 }
 
 static void reopen(void)
@@ -274,7 +246,6 @@ MT_COLD void mt_capture_fork_child(void)
 	mt_lock_reset(&captures_lock);
 	captures = NULL;
 	mt_slab_forget(&capture_slab);
-	for (int i = 0; i < READER_COUNTS; i++)
-		mt_store_relaxed(&reader_counts[i].inside, 0);
+	mt_store_relaxed(&inside_count, 0);
 	mt_store_relaxed(&closed_count, 0);
 }

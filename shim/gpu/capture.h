@@ -8,8 +8,7 @@
  * gate.
  *
  * Owns the list of open captures (lock `captures`) and the gate (rank `gate`, the only one that is
- * held over calls to the driver). Threads inside the gate wait for no other thread. Each of the
- * first 32 threads has a counter of its own, so that threads do not share a cache line. */
+ * held over calls to the driver). Threads inside the gate wait for no other thread. */
 #ifndef MT_GPU_CAPTURE_H
 #define MT_GPU_CAPTURE_H
 

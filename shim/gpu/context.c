@@ -76,13 +76,11 @@ MT_COLD struct CUctx_st *mt_context_primary(int device)
 {
 	const struct mt_driver *driver = mt_pool_driver();
 	struct CUctx_st *primary = NULL;
-	unsigned int flags;
-	int active = 0;
 
-	if (!driver->cuDevicePrimaryCtxGetState || !driver->cuDevicePrimaryCtxRetain ||
+	if (!driver->cuDevicePrimaryCtxRetain ||
 	    !driver->cuDevicePrimaryCtxRelease_v2 || /* CUDA 11.0 */
-	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS ||
-	    !active || driver->cuDevicePrimaryCtxRetain(&primary, device) != MT_CU_SUCCESS)
+	    mt_driver_primary_state(driver, device) != 1 ||
+	    driver->cuDevicePrimaryCtxRetain(&primary, device) != MT_CU_SUCCESS)
 		return NULL;
 	(void)driver->cuDevicePrimaryCtxRelease_v2(device);
 	return primary;
@@ -477,7 +475,7 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 	for (unsigned round = 0;; round++) {
 		mt_lock_lock(&mt_pool.slots_lock);
 		mt_lock_lock(&context->lock);
-		if (!mt_context_is_still(context, init))
+		if (!mt_context_handle(context) || mt_context_init(context) != init)
 			break;
 		mt_flag_set(&context->is_broken, true);
 		if (context->users == 0)

@@ -190,12 +190,6 @@ static inline enum mt_pool_mode mt_context_mode(const struct mt_context *context
 	return (enum mt_pool_mode)mt_load_relaxed(&context->mode);
 }
 
-/* Returns whether the slot still has the context of that init. The lock is held. */
-static inline bool mt_context_is_still(const struct mt_context *context, uint32_t init)
-{
-	return mt_context_handle(context) && mt_context_init(context) == init;
-}
-
 static inline bool mt_context_is_ending(const struct mt_context *context)
 {
 	return atomic_load_explicit(&context->is_ending, memory_order_seq_cst);

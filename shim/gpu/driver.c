@@ -21,8 +21,8 @@ enum {
 /* The members of struct mt_driver, all of one size, as an array. No pointers: those would be
  * relocated at the start of every process. */
 #define X(name, parameters, ...) #name,
-static const char names[ALL_COUNT][56] = {MT_DRIVER_WRAPPED(X) MT_DRIVER_QUERIES(X)
-						  MT_DRIVER_CALLED(X)};
+const char mt_driver_names[ALL_COUNT][MT_DRIVER_NAME_BYTES] = {
+	MT_DRIVER_WRAPPED(X) MT_DRIVER_QUERIES(X) MT_DRIVER_CALLED(X)};
 #undef X
 _Static_assert(sizeof(struct mt_driver) == ALL_COUNT * sizeof(void *),
 	       "the table is an array of pointers");
@@ -63,7 +63,7 @@ static bool fill(void *handle)
 	mt_dlsym_fn find = mt_loader_dlsym();
 
 	for (int i = 0; find && i < ALL_COUNT; i++)
-		mt_store_relaxed(&binding.functions[i], find(handle, names[i]));
+		mt_store_relaxed(&binding.functions[i], find(handle, mt_driver_names[i]));
 	return find != NULL;
 }
 

@@ -42,6 +42,10 @@ const struct mt_driver *mt_driver_usable(void);
 /* Returns the CUDA version of the driver as 1000 * major + 10 * minor; 0: unknown. */
 int mt_driver_version(void);
 
+/* The names in the order of the table: of wrapped functions by their index. */
+#define MT_DRIVER_NAME_BYTES 56
+extern const char mt_driver_names[][MT_DRIVER_NAME_BYTES] __attribute__((visibility("hidden")));
+
 /* Returns which wrapped function this pointer of the real driver is: its index in MT_DRIVER_WRAPPED
  * (0, 1, ...), then MT_DRIVER_QUERIES; -1: none. If two names share an address it is the first:
  * a caller that knows the name compares with mt_driver_wrapped_real first. */
@@ -109,6 +113,19 @@ static inline void mt_driver_wait_round(unsigned round)
 	else
 		/* libc's is a cancellation point */
 		(void)mt_raw_syscall(SYS_nanosleep, &span, NULL);
+}
+
+/* Returns 1 if the primary context of the device is active, 0 if not, -1 if the driver does not
+ * tell. */
+static inline int mt_driver_primary_state(const struct mt_driver *driver, int device)
+{
+	unsigned int flags;
+	int active = 0;
+
+	if (!driver || !driver->cuDevicePrimaryCtxGetState ||
+	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS)
+		return -1;
+	return active != 0;
 }
 
 /* ---- the driver thread (gpu/thread.c), which makes the worker's calls to the driver. The worker

@@ -80,8 +80,9 @@ enum mt_cu_device_attribute {
 	MT_CU_DEVICE_PCI_DOMAIN_ID = 50
 };
 
+enum mt_cu_location_type { MT_CU_LOCATION_DEVICE = 1 };
 struct mt_cu_location {
-	int type; /* 1: device, then id is its ordinal */
+	int type; /* of a device, id is its ordinal */
 	int id;
 };
 

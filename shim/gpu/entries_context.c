@@ -13,15 +13,10 @@
 #include "gpu/capture.h"
 #include "gpu/unpooled.h"
 
+/* Unknown counts as active: nothing is forgotten then. */
 static bool is_active(int device)
 {
-	unsigned int flags = 0;
-	int active = 0;
-
-	/* Unknown counts as active: nothing is forgotten then. */
-	return mt_wrapper_call(cuDevicePrimaryCtxGetState, device, &flags, &active) !=
-		       MT_CU_SUCCESS ||
-	       active;
+	return mt_driver_primary_state(mt_driver(), device) != 0;
 }
 
 /* No two contexts of a process have the same id, even with the same handle; 0: the driver cannot

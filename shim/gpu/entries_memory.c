@@ -48,36 +48,11 @@ int mt_entries_device_of(uint64_t dptr)
 
 /* ---- what wrappers begin and end with ---- */
 
-/* What was just allocated on the current device, in the current context. */
-static struct mt_unpooled describe(enum mt_unpooled_kind kind, uint64_t key, uint64_t bytes)
-{
-	struct CUctx_st *context = NULL;
-
-	if (mt_wrapper_call(cuCtxGetCurrent, &context) != MT_CU_SUCCESS)
-		context = NULL;
-	return (struct mt_unpooled){.kind = kind,
-				    .device = mt_entries_current_device(),
-				    .key = key,
-				    .bytes = bytes,
-				    .context = (uint64_t)(uintptr_t)context};
-}
-
 /* Returns a record for what the driver is about to allocate; NULL: it goes unrecorded. */
 static struct mt_unpooled_record *begin(void)
 {
 	mt_context_register(NULL); /* its work may use the pool's blocks, even if it has none */
 	return mt_unpooled_reserve();
-}
-
-static int end(struct mt_unpooled_record *record, int result, const struct mt_unpooled *is)
-{
-	if (record && result == MT_CU_SUCCESS) {
-		record->is = *is;
-		mt_unpooled_add(record);
-	} else if (record) {
-		mt_unpooled_cancel(record);
-	}
-	return result;
 }
 
 static MT_COLD void report(const char *function, int result, uint64_t bytes, int device)
@@ -105,24 +80,46 @@ static void note(const char *function, int result, uint64_t bytes, int device)
 		report(function, result, bytes, device);
 }
 
-/* What the current context got by one call; `asked_bytes` 0: no memory of the device. */
+/* What the driver has allocated by one call. */
 struct made {
 	const char *function;
 	enum mt_unpooled_kind kind;
-	uint64_t asked_bytes, key, bytes;
+	int device; /* that was named; -1: the current one */
+	bool is_node;
+	uint64_t asked_bytes, key, bytes; /* asked of the device's memory; 0: unknown, or none */
 };
 
-static int end_made(struct mt_unpooled_record *record, int result, const struct made *made)
+/* Memory that stays when its context ends has none. */
+static struct mt_unpooled describe(const struct made *made)
 {
-	struct mt_unpooled is = {.kind = made->kind};
+	bool outlives = made->kind == MT_UNPOOLED_async || made->kind == MT_UNPOOLED_vmm;
+	struct CUctx_st *context = NULL;
 
-	if (made->kind != MT_UNPOOLED_pinned)
-		note(made->function, result, made->asked_bytes, -1);
-	else if (result == MT_CU_OUT_OF_MEMORY)
+	if (!outlives && mt_wrapper_call(cuCtxGetCurrent, &context) != MT_CU_SUCCESS)
+		context = NULL;
+	return (struct mt_unpooled){.kind = made->kind,
+				    .device = made->device < 0 ? mt_entries_device_of(made->key)
+							       : made->device,
+				    .key = made->key,
+				    .bytes = made->bytes,
+				    .context = (uint64_t)(uintptr_t)context};
+}
+
+static int end(struct mt_unpooled_record *record, int result, const struct made *made)
+{
+	if (made->kind == MT_UNPOOLED_pinned && result == MT_CU_OUT_OF_MEMORY)
 		mt_pool_note_ooms(mt_entries_current_device(), 1);
-	if (result == MT_CU_SUCCESS)
-		is = describe(made->kind, made->key, made->bytes);
-	return end(record, result, &is);
+	else if (made->kind == MT_UNPOOLED_imported && result == MT_CU_OUT_OF_MEMORY)
+		report(made->function, result, 0, -1);
+	else if (made->kind < MT_UNPOOLED_pinned && !made->is_node)
+		note(made->function, result, made->asked_bytes, made->device);
+	if (record && result == MT_CU_SUCCESS && !made->is_node) {
+		record->is = describe(made);
+		mt_unpooled_add(record);
+	} else if (record) {
+		mt_unpooled_cancel(record);
+	}
+	return result;
 }
 
 /* After the driver's free. taken: the record from before it; NULL: none. */
@@ -206,11 +203,36 @@ static uint64_t array3d_bytes(const struct mt_cu_array3d_descriptor *descriptor)
 	       bits_of(descriptor->format, descriptor->channels) / 8;
 }
 
-/* ---- of the current context. is_valid: the outputs and the description are there. key, bytes:
- * read after a success ---- */
+/* ---- what else the driver allocates and frees ---- */
 
-#define X(symbol, parameters, version, arguments, text, of_kind, is_valid, asked, its_key,         \
-	  its_bytes)                                                                               \
+/* A capture allocates a node of its graph, with memory only while the graph runs. The query has no
+ * effect on the capture; the legacy stream cannot capture. */
+static bool is_capturing(struct CUstream_st *stream, bool is_ptsz)
+{
+	int status = MT_CU_CAPTURE_NONE;
+
+	if (!mt_capture_is_open() || (!stream && !is_ptsz))
+		return false;
+	if (is_ptsz)
+		(void)mt_wrapper_call(cuStreamIsCapturing_ptsz, stream, &status);
+	else
+		(void)mt_wrapper_call(cuStreamIsCapturing, stream, &status);
+	return status != MT_CU_CAPTURE_NONE;
+}
+
+/* Of memory of another process. */
+static uint64_t range_bytes(uint64_t dptr)
+{
+	uint64_t base = 0;
+	size_t bytes = 0;
+
+	return mt_wrapper_call(cuMemGetAddressRange_v2, &base, &bytes, dptr) == MT_CU_SUCCESS
+		       ? bytes
+		       : 0;
+}
+
+#define X(symbol, parameters, version, arguments, text, of_kind, is_valid, on_device, asked,       \
+	  its_key, its_bytes, is_of_graph)                                                         \
 	int symbol parameters                                                                      \
 	{                                                                                          \
 		MT_WRAPPER_KEEP_ERRNO;                                                             \
@@ -220,14 +242,17 @@ static uint64_t array3d_bytes(const struct mt_cu_array3d_descriptor *descriptor)
                                                                                                    \
 		if (!mt_wrapper_is_on() || !(is_valid))                                            \
 			return mt_wrapper_call(symbol, ARGUMENTS arguments);                       \
+		made.device = on_device;                                                           \
 		made.asked_bytes = asked;                                                          \
 		record = begin();                                                                  \
-		result = mt_wrapper_try(-1, made.asked_bytes, symbol, ARGUMENTS arguments);        \
+		result = mt_wrapper_try(made.device, made.asked_bytes, symbol,                     \
+					ARGUMENTS arguments);                                      \
 		if (result == MT_CU_SUCCESS) {                                                     \
 			made.key = (uint64_t)(uintptr_t)(its_key);                                 \
 			made.bytes = its_bytes;                                                    \
+			made.is_node = is_of_graph;                                                \
 		}                                                                                  \
-		return end_made(record, result, &made);                                            \
+		return end(record, result, &made);                                                 \
 	}
 MT_DRIVER_ALLOCATIONS(X)
 #undef X
@@ -246,86 +271,6 @@ MT_DRIVER_ALLOCATIONS(X)
 MT_DRIVER_FREES(X)
 #undef X
 
-/* ---- memory of another process ---- */
-
-/* The same handle may be opened again with the same address, and closed as often: the record goes
- * with the first close. */
-int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsigned int flags)
-{
-	MT_WRAPPER_KEEP_ERRNO;
-	struct mt_unpooled is = {.kind = MT_UNPOOLED_imported};
-	struct mt_unpooled_record *record;
-	uint64_t base = 0;
-	size_t bytes = 0;
-	int result;
-
-	if (!mt_wrapper_is_on() || !dptr)
-		return mt_wrapper_call(cuIpcOpenMemHandle_v2, dptr, handle, flags);
-	record = begin();
-	result = mt_wrapper_try(-1, 0, cuIpcOpenMemHandle_v2, dptr, handle, flags);
-	if (result == MT_CU_SUCCESS) {
-		if (mt_wrapper_call(cuMemGetAddressRange_v2, &base, &bytes, *dptr) != MT_CU_SUCCESS)
-			bytes = 0;
-		is = describe(MT_UNPOOLED_imported, *dptr, bytes);
-		is.device = mt_entries_device_of(*dptr);
-	} else if (result == MT_CU_OUT_OF_MEMORY) {
-		report("cuIpcOpenMemHandle", result, 0, -1);
-	}
-	return end(record, result, &is);
-}
-
-/* ---- in stream order: the memory belongs to a pool of the driver, which only the end of the
- * device's primary context empties ---- */
-
-/* A capture allocates a node of its graph, with memory only while the graph runs. The query has no
- * effect on the capture; the legacy stream cannot capture. */
-static bool is_capturing(struct CUstream_st *stream, bool is_ptsz)
-{
-	int status = MT_CU_CAPTURE_NONE;
-
-	if (!mt_capture_is_open() || (!stream && !is_ptsz))
-		return false;
-	if (is_ptsz)
-		(void)mt_wrapper_call(cuStreamIsCapturing_ptsz, stream, &status);
-	else
-		(void)mt_wrapper_call(cuStreamIsCapturing, stream, &status);
-	return status != MT_CU_CAPTURE_NONE;
-}
-
-static int end_async(struct mt_unpooled_record *record, int result, const uint64_t *dptr,
-		     uint64_t bytes)
-{
-	struct mt_unpooled is = {.kind = MT_UNPOOLED_async, .bytes = bytes};
-
-	if (result == MT_CU_SUCCESS) {
-		is.key = *dptr;
-		is.device = mt_entries_device_of(*dptr);
-	}
-	return end(record, result, &is);
-}
-
-#define X(symbol, parameters, version, arguments, text, is_ptsz)                                   \
-	int symbol parameters                                                                      \
-	{                                                                                          \
-		MT_WRAPPER_KEEP_ERRNO;                                                             \
-		struct mt_unpooled_record *record;                                                 \
-		int result;                                                                        \
-                                                                                                   \
-		if (!mt_wrapper_is_on() || !dptr)                                                  \
-			return mt_wrapper_call(symbol, ARGUMENTS arguments);                       \
-		record = begin();                                                                  \
-		result = mt_wrapper_try(-1, bytes, symbol, ARGUMENTS arguments);                   \
-		if (result == MT_CU_SUCCESS && is_capturing(stream, is_ptsz)) {                    \
-			if (record)                                                                \
-				mt_unpooled_cancel(record);                                        \
-			return result;                                                             \
-		}                                                                                  \
-		note(#text, result, bytes, -1);                                                    \
-		return end_async(record, result, dptr, bytes);                                     \
-	}
-MT_DRIVER_ASYNC_ALLOCATIONS(X)
-#undef X
-
 /* The driver also frees memory of cuMemAlloc in stream order: a block of the pool is the driver's
  * from here on. *out_taken: its record for end_free. Returns false for a block that the
  * program has freed already. */
@@ -338,10 +283,11 @@ static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_tak
 		if (is_cached || !mt_pool_disown(dptr))
 			return false;
 		*out_taken = mt_unpooled_reserve();
-		if (*out_taken) {
-			(*out_taken)->is = describe(MT_UNPOOLED_direct, dptr, bytes);
-			(*out_taken)->is.device = mt_entries_device_of(dptr);
-		}
+		if (*out_taken)
+			(*out_taken)->is = describe(&(struct made){.kind = MT_UNPOOLED_direct,
+								   .device = -1,
+								   .key = dptr,
+								   .bytes = bytes});
 		return true;
 	}
 	*out_taken = mt_unpooled_take(MT_UNPOOLED_async, dptr);
@@ -364,27 +310,7 @@ X(cuMemFreeAsync)
 X(cuMemFreeAsync_ptsz)
 #undef X
 
-/* ---- physical memory without an address ---- */
-
-int cuMemCreate(unsigned long long *handle, size_t bytes, const struct mt_cu_allocation_prop *prop,
-		unsigned long long flags)
-{
-	MT_WRAPPER_KEEP_ERRNO;
-	const int location_is_device = 1; /* CU_MEM_LOCATION_TYPE_DEVICE */
-	struct mt_unpooled is = {.kind = MT_UNPOOLED_vmm, .bytes = bytes};
-	struct mt_unpooled_record *record;
-	int result;
-
-	if (!mt_wrapper_is_on() || !handle || !prop || prop->location.type != location_is_device)
-		return mt_wrapper_call(cuMemCreate, handle, bytes, prop, flags);
-	is.device = prop->location.id;
-	record = begin();
-	result = mt_wrapper_try(is.device, bytes, cuMemCreate, handle, bytes, prop, flags);
-	note("cuMemCreate", result, bytes, is.device);
-	if (result == MT_CU_SUCCESS)
-		is.key = *handle;
-	return end(record, result, &is);
-}
+/* ---- physical memory without an address, of cuMemCreate ---- */
 
 int cuMemRelease(unsigned long long handle)
 {

@@ -38,15 +38,6 @@ static enum mt_fence_status query(struct mt_context *context, const struct mt_bl
 
 /* ---- pending blocks; the lock is held ---- */
 
-static void add(struct mt_context *context, struct mt_block *block)
-{
-	block->state = MT_BLOCK_PENDING;
-	block->event = mt_context_take_event(context);
-	mt_line_append(&context->pending_line, block);
-	mt_counter_add(&context->counters.pending, block->bytes);
-	mt_context_note_cached(context, block, true);
-}
-
 void mt_fence_remove(struct mt_context *context, struct mt_block *block)
 {
 	mt_assert(block->state == MT_BLOCK_PENDING && !block->is_busy);
@@ -124,7 +115,11 @@ enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *
 	enum mt_fence_status status;
 	int cancel;
 
-	add(context, block);
+	block->state = MT_BLOCK_PENDING;
+	block->event = mt_context_take_event(context);
+	mt_line_append(&context->pending_line, block);
+	mt_counter_add(&context->counters.pending, block->bytes);
+	mt_context_note_cached(context, block, true);
 	begin(context, block);
 	cancel = mt_driver_forbid_cancel();
 	status = record(context, block, asks);

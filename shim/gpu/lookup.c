@@ -13,20 +13,13 @@
 #include "core/init.h"
 #pragma GCC visibility pop
 
-#define NAME_BYTES 56
-
 /* The newest version whose names we know. */
 #define NEWEST_VERSION 13050
 
-/* No pointers: those would be relocated at the start of every process. */
-#define X(name, parameters, version, ...) {sizeof(#name) - 1, version, #name},
-static const struct {
-	unsigned char length;
-	unsigned short version;
-	char text[NAME_BYTES];
-} symbols[] = {MT_DRIVER_WRAPPED(X) MT_DRIVER_QUERIES(X)};
+#define X(name, parameters, version, ...) version,
+static const unsigned short versions[] = {MT_DRIVER_WRAPPED(X) MT_DRIVER_QUERIES(X)};
 #undef X
-#define SYMBOL_COUNT ((int)(sizeof(symbols) / sizeof(symbols[0])))
+#define SYMBOL_COUNT ((int)(sizeof(versions) / sizeof(versions[0])))
 
 /* lookup_stubs.S: a jump of this size for each index, in order. */
 #define STUB_BYTES 16
@@ -45,12 +38,8 @@ static bool is_on(void)
 /* No function of libc is called here: dlsym may come this early. */
 int mt_lookup_index(const char *symbol)
 {
-	size_t length = 0;
-
-	while (length < NAME_BYTES && symbol[length])
-		length++;
 	for (int i = 0; i < SYMBOL_COUNT; i++)
-		if (symbols[i].length == length && mt_loader_is_same(symbols[i].text, symbol))
+		if (mt_loader_is_same(mt_driver_names[i], symbol))
 			return i;
 	return -1;
 }
@@ -108,13 +97,12 @@ static int index_of_version(const char *name, int version, unsigned long long fl
 	int best = -1;
 
 	for (int i = 0; version <= NEWEST_VERSION && i < SYMBOL_COUNT; i++) {
-		if (symbols[i].version > version || !means(symbols[i].text, name, &is_one) ||
+		if (versions[i] > version || !means(mt_driver_names[i], name, &is_one) ||
 		    (is_one && !per_thread))
 			continue;
 		/* Most names have no twin; if there is one, it precedes the version. */
-		if (best >= 0 &&
-		    (is_one < is_best_twin ||
-		     (is_one == is_best_twin && symbols[i].version <= symbols[best].version)))
+		if (best >= 0 && (is_one < is_best_twin ||
+				  (is_one == is_best_twin && versions[i] <= versions[best])))
 			continue;
 		best = i;
 		is_best_twin = is_one;

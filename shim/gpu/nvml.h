@@ -26,6 +26,9 @@ struct mt_nvml_usage {
 	uint64_t free_bytes; /* of the device; 0 unknown */
 	uint64_t total_bytes;
 	uint64_t read_ns; /* when it was read, CLOCK_MONOTONIC */
+	/* of this process by our own figures at that time (gpu/stats.c): a reply counts for
+	 * seconds, in which the program allocates and frees */
+	uint64_t held_bytes;
 };
 
 /* Splits the library's list into this process and others. The list has the host's pids: in a pid

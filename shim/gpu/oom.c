@@ -1,6 +1,5 @@
 #include "gpu/oom.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "gpu/unpooled.h"
@@ -101,7 +100,7 @@ void mt_oom_explain(struct mt_stats_oom *oom, uint64_t frag_thousandths)
 /* ---- the errors of this process ---- */
 
 /* Under `lock`, which is held over no call: errors that are not final yet, and the one report.
- * `stage` is written under it too; a thread that ends the process sleeps on it while another one
+ * `stage` is written under it too; a thread that ends the process waits while another one
  * reports. */
 enum { STAGE_NONE, STAGE_WAITING, STAGE_REPORTING };
 static struct mt_lock lock = MT_LOCK(oom);
@@ -428,19 +427,17 @@ static void end_report(void)
 	mt_lock_lock(&lock);
 	mt_store_relaxed(&stage, STAGE_NONE);
 	mt_lock_unlock(&lock);
-	mt_os_futex_wake(&stage, INT_MAX, MT_FUTEX_PRIVATE);
 }
 
 /* The end of the process would end the thread that reports, in the middle of a line or before the
  * first one. */
 static void wait_for_report(void)
 {
-	uint64_t until = mt_os_now_ns() + REPORTING_NS;
-	uint64_t now;
+	uint64_t until_ns = mt_os_now_ns() + REPORTING_NS;
 
-	mt_lock_check_wait("a report of an out-of-memory");
-	while (mt_load_relaxed(&stage) == STAGE_REPORTING && (now = mt_os_now_ns()) < until)
-		(void)mt_os_futex_wait(&stage, STAGE_REPORTING, until - now, MT_FUTEX_PRIVATE);
+	for (unsigned round = 0;
+	     mt_load_relaxed(&stage) == STAGE_REPORTING && mt_os_now_ns() < until_ns; round++)
+		mt_driver_wait_round(round);
 }
 
 static void publish_report(struct mt_stats_oom *oom, const struct mt_nvml_usage *others)

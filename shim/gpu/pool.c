@@ -64,6 +64,29 @@ MT_COLD void mt_pool_fork_child(void)
 
 /* ---- new blocks ---- */
 
+static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
+{
+	uint64_t seen = mt_load_relaxed(peak);
+
+	while (value > seen &&
+	       !atomic_compare_exchange_weak_explicit(peak, &seen, value, memory_order_relaxed,
+						      memory_order_relaxed))
+		;
+}
+
+/* The context's lock is held; the counters of its device's other contexts are read without
+ * theirs. */
+static void note_peaks(struct mt_context *context)
+{
+	struct mt_pool_device *device = mt_context_device(context);
+	struct mt_holdings now = mt_pool_holdings(device);
+
+	raise_peak(&device->allocated_peak, now.allocated);
+	raise_peak(&device->charged_peak, now.charged_live);
+	raise_peak(&device->active_peak, now.allocated + now.pending);
+	raise_peak(&device->reserved_peak, now.allocated + now.pending + now.idle);
+}
+
 /* Marks the block as the program's. The context's lock is held. now_ns: the coarse clock, read
  * before the lock was taken. */
 static void hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes,
@@ -75,7 +98,7 @@ static void hand_out(struct mt_context *context, struct mt_block *block, uint64_
 	block->since_ns = now_ns;
 	mt_context_note_live(context, block, true);
 	mt_counter_add(&context->counters.allocs, 1);
-	mt_usage_note_peaks(context);
+	note_peaks(context);
 }
 
 /* A stale record with this address: its context or its memory went unseen. The lock of its context
@@ -135,27 +158,15 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 		drop_deferred(stale);
 }
 
-/* Tries again while the pool gives back. */
-static MT_COLD int try_short(int device, size_t bytes, uint64_t *out_dptr)
-{
-	const struct mt_driver *driver = mt_pool_driver();
-	struct mt_pool_shortage shortage;
-	int result = MT_CU_OUT_OF_MEMORY;
-
-	if (mt_pool_shortage_begin(&shortage, device, bytes)) {
-		while (result == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_next(&shortage))
-			result = driver->cuMemAlloc_v2(out_dptr, bytes);
-		mt_pool_shortage_end(&shortage);
-	}
-	return result;
-}
-
 /* If the current context is not known: unrecorded. */
 static MT_COLD int allocate_unknown(size_t bytes, uint64_t *out_dptr)
 {
-	int result = mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
+	const struct mt_driver *driver = mt_pool_driver();
+	int result = driver->cuMemAlloc_v2(out_dptr, bytes);
 
-	return result == MT_CU_OUT_OF_MEMORY ? try_short(MT_ANY_DEVICE, bytes, out_dptr) : result;
+	return result == MT_CU_OUT_OF_MEMORY
+		       ? mt_pool_again(MT_ANY_DEVICE, bytes, driver->cuMemAlloc_v2(out_dptr, bytes))
+		       : result;
 }
 
 /* Allocates from the driver; if it is out of memory, again while the pool gives back
@@ -171,7 +182,8 @@ static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes
 	int result = driver->cuMemAlloc_v2(&dptr, bytes);
 
 	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
-		result = try_short(mt_context_ordinal(context), bytes, &dptr);
+		result = mt_pool_again(mt_context_ordinal(context), bytes,
+				       driver->cuMemAlloc_v2(&dptr, bytes));
 	mt_context_note_call(context, result);
 	if (result == MT_CU_SUCCESS) {
 		*out_dptr = dptr;
@@ -189,38 +201,24 @@ static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes
 
 /* ---- alloc ---- */
 
-/* Returns a fitting block that is ready, or becomes so since its work is done. The lock is held at
- * the call and at the return. */
-static struct mt_block *find(struct mt_context *context, uint64_t bytes)
-{
-	struct mt_block *block = mt_bins_find(context->idle, bytes);
-
-	for (int i = 0; !block && i < POLL_STEPS && mt_pending_poll(context, POLL_STEP); i++)
-		block = mt_bins_find(context->idle, bytes);
-	return block;
-}
-
+/* Takes a fitting block that is ready, or becomes so since its work is done. */
 static bool take(struct mt_context *context, uint64_t rounded, size_t bytes, uint64_t *out_dptr)
 {
 	uint64_t now_ns = mt_os_coarse_ns();
 	struct mt_block *block;
 
 	mt_lock_lock(&context->lock);
-	if (mt_unlikely(!context->idle)) {
-		mt_lock_unlock(&context->lock);
-		return false;
+	block = context->idle ? mt_bins_find(context->idle, rounded) : NULL;
+	for (int i = 0; !block && i < POLL_STEPS && mt_pending_poll(context, POLL_STEP); i++)
+		block = mt_bins_find(context->idle, rounded);
+	if (block) {
+		mt_context_take_idle(context, block);
+		mt_counter_add(&context->counters.hits, 1);
+		hand_out(context, block, bytes, now_ns);
+		*out_dptr = mt_block_base(block);
 	}
-	block = find(context, rounded);
-	if (!block) {
-		mt_lock_unlock(&context->lock);
-		return false;
-	}
-	mt_context_take_idle(context, block);
-	mt_counter_add(&context->counters.hits, 1);
-	hand_out(context, block, bytes, now_ns);
-	*out_dptr = mt_block_base(block);
 	mt_lock_unlock(&context->lock);
-	return true;
+	return block != NULL;
 }
 
 /* Returns whether an error has ended the current context, or forbids calls here: the driver's own
@@ -389,7 +387,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 			      ? cache(context, block, now_ns)
 			      : free_directly(context, block);
 	if (may_call)
-		mt_release_overdue(context);
+		mt_release_overdue(mt_context_ordinal(context));
 	return true;
 }
 
@@ -466,27 +464,6 @@ MT_COLD void mt_pool_note_green_context(void)
 }
 
 /* ---- usage ---- */
-
-static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
-{
-	uint64_t seen = mt_load_relaxed(peak);
-
-	while (value > seen &&
-	       !atomic_compare_exchange_weak_explicit(peak, &seen, value, memory_order_relaxed,
-						      memory_order_relaxed))
-		;
-}
-
-void mt_usage_note_peaks(struct mt_context *context)
-{
-	struct mt_pool_device *device = mt_context_device(context);
-	struct mt_holdings now = mt_pool_holdings(device);
-
-	raise_peak(&device->allocated_peak, now.allocated);
-	raise_peak(&device->charged_peak, now.charged_live);
-	raise_peak(&device->active_peak, now.allocated + now.pending);
-	raise_peak(&device->reserved_peak, now.allocated + now.pending + now.idle);
-}
 
 static void add(struct mt_pool_usage *out, struct mt_counters *from)
 {

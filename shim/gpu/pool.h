@@ -115,10 +115,6 @@ uint64_t mt_pool_withheld_bytes(int number);
 void mt_pool_note_ooms(int device, uint64_t count);
 void mt_pool_note_retry(int device);
 
-/* Raises the peaks after a block of the context was handed out. The context's lock is held; the
- * counters of its device's other contexts are read without theirs. */
-void mt_usage_note_peaks(struct mt_context *context);
-
 /* ---- what a device has left ---- */
 
 /* Reads the driver's free and total bytes of a device through a context that has allocated there,
@@ -157,7 +153,7 @@ static inline struct mt_release mt_release_all(void)
 uint64_t mt_release(struct mt_context *context, struct mt_release *rule);
 
 /* After a cuMemFree: releases what is above the user's cap. */
-void mt_release_overdue(struct mt_context *context);
+void mt_release_overdue(int device);
 
 /* Around a read of the driver's free memory to which mt_pool_withheld_bytes is added: a block that
  * is being freed is in neither. begin waits until no thread is freeing one (some microseconds; up
@@ -212,13 +208,8 @@ void mt_pool_pause_release(bool held);
  * the caller tries its call again. Any thread, no lock held. From begin to end the thread is not
  * cancelled, and nothing is cached on the device. ---- */
 
-/* After a call of the driver that allocates returned CUDA_ERROR_OUT_OF_MEMORY:
- *
- *  if (result == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_begin(&shortage, device, bytes)) {
- *   while (result == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_next(&shortage))
- *    result = the same call again;
- *   mt_pool_shortage_end(&shortage);
- *  }
+/* As mt_pool_again uses them, after a call of the driver that allocates returned
+ * CUDA_ERROR_OUT_OF_MEMORY.
  *
  * begin: device -1 is that of the current context, or all devices if none is current; bytes is
  * the size asked for, 0 if unknown. Counts a retry. Returns false, and no end follows, if
@@ -245,6 +236,21 @@ struct mt_pool_shortage {
 bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int device, uint64_t bytes);
 bool mt_pool_shortage_next(struct mt_pool_shortage *shortage);
 void mt_pool_shortage_end(struct mt_pool_shortage *shortage);
+
+/* Makes the same call again until it does not lack memory, or another try is useless. Its result;
+ * out of memory if there was none. */
+#define mt_pool_again(on_device, bytes, call)                                                      \
+	({                                                                                         \
+		int again_ = MT_CU_OUT_OF_MEMORY;                                                  \
+		struct mt_pool_shortage shortage_;                                                 \
+                                                                                                   \
+		if (mt_pool_shortage_begin(&shortage_, on_device, bytes)) {                        \
+			while (again_ == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_next(&shortage_)) \
+				again_ = call;                                                     \
+			mt_pool_shortage_end(&shortage_);                                          \
+		}                                                                                  \
+		again_;                                                                            \
+	})
 
 /* ---- MT_CUDA_RESCUE (gpu/rescue.c): a process that is out of device memory asks the other
  * processes of its user for what they do not use on that device (core/control_file.h), and gives

@@ -140,52 +140,50 @@ static int free_base(struct mt_context *context, uint64_t base, bool is_idle)
 }
 
 /* Frees a block that is in no list and no table. The context is held, and its end waits for us.
- * Returns the bytes. After an error that one block is lost, and the fences stay valid. */
+ * Returns the bytes; 0: the driver refused. One that it refuses in a context that an error has
+ * ended stays cached: a thread with another context current may free it, or the end of its own
+ * does. Any other is lost, and the fences stay valid. */
 static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 			   const struct mt_release *rule)
 {
 	uint64_t bytes = block->bytes;
 	int result = free_base(context, mt_block_base(block), !rule->is_pending);
+	bool is_free = result == MT_CU_SUCCESS;
 
 	mt_lock_lock(&context->lock);
-	mt_counter_add(&context->counters.driver_frees, 1);
-	if (result == MT_CU_SUCCESS) {
+	if (is_free) {
 		mt_counter_add(&context->counters.returned, bytes);
 		mt_counter_add(&context->counters.decayed, rule->is_decay ? bytes : 0);
 	}
-	mt_block_release(block);
+	if (!is_free && mt_flag(&context->is_dead)) {
+		mt_context_add_idle(context, block);
+		(void)mt_blocks_insert(block);
+	} else {
+		mt_counter_add(&context->counters.driver_frees, 1);
+		mt_block_release(block);
+	}
 	mt_lock_unlock(&context->lock);
-	return result == MT_CU_SUCCESS ? bytes : 0;
+	return is_free ? bytes : 0;
 }
 
-static struct mt_block *unlist(struct mt_block *block)
+/* Takes the oldest block of the rule out of its list and the table; NULL: there is none. A busy one
+ * is pending, and belongs to another thread. The lock is held. */
+static struct mt_block *pick(struct mt_context *context, const struct mt_release *rule)
 {
-	mt_assert(block->state == MT_BLOCK_IDLE || block->state == MT_BLOCK_PENDING);
-	block->state = MT_BLOCK_LEAVING;
-	(void)mt_blocks_remove(block);
-	return block;
-}
-
-static struct mt_block *pick_idle(struct mt_context *context, const struct mt_release *rule)
-{
-	struct mt_block *block = context->idle_line.first;
-
-	if (!block || block->since_ns > rule->freed_until_ns)
-		return NULL;
-	mt_context_take_idle(context, block);
-	return unlist(block);
-}
-
-static struct mt_block *pick_pending(struct mt_context *context, const struct mt_release *rule)
-{
-	struct mt_block *block = context->pending_line.first;
+	struct mt_block *block =
+		rule->is_pending ? context->pending_line.first : context->idle_line.first;
 
 	while (block && block->is_busy)
 		block = block->line_next;
 	if (!block || block->since_ns > rule->freed_until_ns)
 		return NULL;
-	mt_fence_remove(context, block);
-	return unlist(block);
+	if (rule->is_pending)
+		mt_fence_remove(context, block);
+	else
+		mt_context_take_idle(context, block);
+	block->state = MT_BLOCK_LEAVING;
+	(void)mt_blocks_remove(block);
+	return block;
 }
 
 /* The context is held: its end sets is_ending before it looks at its users. */
@@ -201,15 +199,14 @@ static bool is_done(const struct mt_release *rule)
 }
 
 /* Releases one block; 0: there is none, or the driver refused. */
-static uint64_t release_one(struct mt_context *context, struct mt_release *rule, bool *out_is_last)
+static uint64_t release_one(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_block *block;
 
 	mt_assert(rule->blocks > 0 && rule->bytes > 0);
 	mt_lock_lock(&context->lock);
-	block = rule->is_pending ? pick_pending(context, rule) : pick_idle(context, rule);
+	block = pick(context, rule);
 	mt_lock_unlock(&context->lock);
-	*out_is_last = !block;
 	if (!block)
 		return 0;
 	rule->blocks--;
@@ -217,9 +214,9 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule,
 	return free_block(context, block, rule);
 }
 
-/* Releases in rounds: until the rule says stop, or a thread reads the free memory. The memory is
- * the driver's at the end of a round. A pending block, for whose work the driver's free may wait,
- * is not counted: no other thread waits for it. */
+/* Releases in rounds: until the rule says stop, the driver refuses, or a thread reads the free
+ * memory. The memory is the driver's at the end of a round. A pending block, for whose work the
+ * driver's free may wait, is not counted: no other thread waits for it. */
 static uint64_t release_some(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_pool_device *device = mt_context_device(context);
@@ -228,15 +225,15 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 	uint64_t released_bytes = 0;
 
 	while (!is_over) {
-		bool is_last = false;
-
 		if (rule->is_background)
 			wait_for_readers(device);
 		atomic_fetch_add_explicit(&device->releasing_count, counts, memory_order_seq_cst);
 		atomic_fetch_add_explicit(&device->releases, counts, memory_order_seq_cst);
 		do {
-			released_bytes += release_one(context, rule, &is_last);
-			is_over = is_last || is_done(rule) || !may_free(context, rule);
+			uint64_t bytes = release_one(context, rule);
+
+			released_bytes += bytes;
+			is_over = !bytes || is_done(rule) || !may_free(context, rule);
 		} while (!is_over && !(rule->is_background && has_readers(device)));
 		if (released_bytes)
 			wait_for_stream(context, rule->is_background);
@@ -271,32 +268,22 @@ static uint64_t release_device(int device, struct mt_release *rule)
 	return released_bytes;
 }
 
-/* What is cached on a device above MT_CUDA_MAX_MB and MT_CUDA_MAX_PCT, in the driver's pages.
- * Without them, the default, this reads a few values. */
-static uint64_t over_users_cap(int device)
+/* In the driver's pages. Without MT_CUDA_MAX_MB and MT_CUDA_MAX_PCT, the default, this reads a few
+ * values. */
+void mt_release_overdue(int device)
 {
 	uint64_t cap = mt_counter(&mt_pool.max_idle_bytes), pct = mt_counter(&mt_pool.max_idle_pct);
 	uint64_t total = mt_counter(&mt_pool_device(device)->total_bytes);
+	struct mt_release over = mt_release_all();
 
 	if (pct < 100 && total && (!cap || total / 100 * pct < cap))
 		cap = total / 100 * pct;
-	else if (!cap)
-		return 0;
-	return mt_sat_sub(mt_pool_withheld_bytes(device), cap);
-}
-
-void mt_release_overdue(struct mt_context *context)
-{
-	int device = mt_context_ordinal(context);
-	struct mt_release over = mt_release_all();
-
-	over.bytes = over_users_cap(device);
-	if (mt_likely(!over.bytes) || !mt_context_hold(context))
+	else if (mt_likely(!cap))
 		return;
+	over.bytes = mt_sat_sub(mt_pool_withheld_bytes(device), cap);
 	(void)release_device(device, &over);
 	over.is_pending = true;
-	(void)mt_release(context, &over);
-	mt_context_drop(context);
+	(void)release_device(device, &over);
 }
 
 /* ---- the cap ---- */
@@ -404,6 +391,8 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 		uint64_t next;
 
 		if (!mt_counter(&context->counters.idle) && !mt_counter(&context->counters.pending))
+			continue;
+		if (mt_flag(&context->is_dead)) /* no context is current here: free_block */
 			continue;
 		if (limit > 0)
 			released_bytes += tick_context(context, now_ns, &limit);

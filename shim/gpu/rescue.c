@@ -1,6 +1,5 @@
 /* gpu/rescue.c -- other processes of this user: asked for device memory, and given it
  * (gpu/pool.h). */
-#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -43,8 +42,7 @@
 
 /* ---- this process asks ---- */
 
-/* The thread that asks, 0: none. acquire/release with core/control_file.c's list; others sleep on
- * it. */
+/* The thread that asks, 0: none. acquire/release with core/control_rescue.c's list. */
 static _Atomic uint32_t turn;
 /* The worker has made this process's files, or cannot. */
 static _Atomic bool has_begun;
@@ -57,12 +55,6 @@ static bool take_turn(uint32_t thread)
 
 	return atomic_compare_exchange_strong_explicit(&turn, &none, thread, memory_order_acquire,
 						       memory_order_relaxed);
-}
-
-static void end_turn(void)
-{
-	mt_store_release(&turn, 0);
-	mt_os_futex_wake(&turn, INT_MAX, MT_FUTEX_PRIVATE);
 }
 
 MT_COLD bool mt_gpu_rescue_is_possible(void)
@@ -93,14 +85,9 @@ static void wait_for_turn(uint64_t until_ns)
 {
 	uint32_t other, own = (uint32_t)mt_os_gettid();
 
-	mt_lock_check_wait("another thread that asks other processes");
-	while ((other = mt_load_relaxed(&turn)) && other != own) {
-		uint64_t now = mt_os_now_ns();
-
-		if (now >= until_ns)
-			break;
-		(void)mt_os_futex_wait(&turn, other, until_ns - now, MT_FUTEX_PRIVATE);
-	}
+	for (unsigned round = 0;
+	     (other = mt_load_relaxed(&turn)) && other != own && mt_os_now_ns() < until_ns; round++)
+		mt_driver_wait_round(round);
 }
 
 /* A new process may run out of memory before its worker has made the files. */
@@ -193,7 +180,7 @@ MT_COLD void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
 			&next_ns,
 			now + mt_max_u64(PAUSE_NS, PAUSE_SHARE * (now - rescue->began_ns)));
 	}
-	end_turn();
+	mt_store_release(&turn, 0);
 }
 
 void mt_gpu_rescue_publish(void)
@@ -226,19 +213,6 @@ static struct {
 	bool releases;
 	uint64_t before_bytes, after_bytes;
 } job;
-
-static uint64_t held_bytes(const struct mt_gpu_device *device)
-{
-	static const struct mt_nvml_usage unknown;
-	struct mt_unpooled_usage others;
-	struct mt_stats_device row;
-	struct mt_pool_usage pool;
-
-	mt_pool_usage(device->ordinal, &pool);
-	mt_unpooled_usage(device->ordinal, &others);
-	mt_gpu_stats_fill(&row, device, &pool, &others, &unknown);
-	return mt_gpu_stats_held_bytes(&row);
-}
 
 /* 0: ends it. The driver thread begins it, the worker ends it. */
 static void yield(struct mt_pool_device *device, uint64_t until_ns)
@@ -274,7 +248,7 @@ static uint64_t visit_devices(bool releases)
 	for (int i = 0; i < count; i++) {
 		if (job.device[0] && strcmp(job.device, devices[i].pci) != 0)
 			continue;
-		held += held_bytes(&devices[i]);
+		held += mt_gpu_stats_held_bytes(&devices[i]);
 		if (!releases)
 			continue;
 		yield(mt_pool_device(devices[i].ordinal), mt_os_now_ns() + YIELD_NS);

@@ -34,16 +34,6 @@ static bool has_allocations(int device)
 	return false;
 }
 
-static bool has_primary_context(const struct mt_driver *driver, int device)
-{
-	unsigned int flags;
-	int active = 0;
-
-	return driver->cuDevicePrimaryCtxGetState &&
-	       driver->cuDevicePrimaryCtxGetState(device, &flags, &active) == MT_CU_SUCCESS &&
-	       active;
-}
-
 /* Lists the devices in use as the driver's handles; returns how many. */
 static int list_devices(const struct mt_driver *driver, int *out, int limit)
 {
@@ -56,7 +46,7 @@ static int list_devices(const struct mt_driver *driver, int *out, int limit)
 		return 0;
 	for (int ordinal = 0; ordinal < count && found < limit; ordinal++)
 		if (driver->cuDeviceGet(&device, ordinal) == MT_CU_SUCCESS &&
-		    (has_primary_context(driver, device) || has_allocations(device)))
+		    (mt_driver_primary_state(driver, device) == 1 || has_allocations(device)))
 			out[found++] = device;
 	return found;
 }
@@ -170,14 +160,13 @@ static struct seen {
 } seen, job_seen;
 
 static struct mt_stats_device rows[MT_DEVICES_COUNT];
-static struct mt_gpu_stats_unattributed unattributed[MT_DEVICES_COUNT]; /* by row */
 
 _Static_assert((int)MT_DEVICES_COUNT <= (int)MT_POOL_DEVICES, "each has figures of its own");
 
 /* ---- one row ---- */
 
 /* For async allocations the driver keeps more than is live. */
-uint64_t mt_gpu_stats_held_bytes(const struct mt_stats_device *row)
+static uint64_t row_bytes(const struct mt_stats_device *row)
 {
 	return row->reserved_bytes + row->direct_live_bytes + row->pitch_live_bytes +
 	       row->vmm_live_bytes + row->array_live_bytes +
@@ -187,8 +176,6 @@ uint64_t mt_gpu_stats_held_bytes(const struct mt_stats_device *row)
 
 static void fill_nvml(struct mt_stats_device *to, const struct mt_nvml_usage *nvml)
 {
-	uint64_t ours = mt_gpu_stats_held_bytes(to);
-
 	/* Of a divided device NVML shows the whole, and the driver our part: the free memory of the
 	 * one says nothing of the other. */
 	if (!to->free_bytes && nvml->total_bytes &&
@@ -200,8 +187,8 @@ static void fill_nvml(struct mt_stats_device *to, const struct mt_nvml_usage *nv
 	to->others_count = nvml->others_count;
 	to->process_known = nvml->own_known;
 	to->process_bytes = nvml->own_bytes;
-	if (nvml->own_known && nvml->own_bytes > ours)
-		to->unattributed_bytes = nvml->own_bytes - ours;
+	if (nvml->own_known)
+		to->unattributed_bytes = mt_sat_sub(nvml->own_bytes, nvml->held_bytes);
 }
 
 void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *device,
@@ -229,16 +216,24 @@ void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *d
 	(void)mt_format(to->pci, sizeof(to->pci), "%s", device->pci);
 }
 
-void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_unattributed *last,
-		       uint64_t read_ns, uint64_t now_ns)
+static void fill_now(struct mt_stats_device *to, const struct mt_gpu_device *device,
+		     const struct mt_nvml_usage *nvml)
 {
-	if (last->read_ns != read_ns || last->ordinal != row->ordinal)
-		*last = (struct mt_gpu_stats_unattributed){.ordinal = row->ordinal,
-							   .read_ns = read_ns,
-							   .unattributed_bytes =
-								   row->unattributed_bytes};
-	row->unattributed_bytes = last->unattributed_bytes;
-	row->nvml_age_ms = read_ns ? (now_ns - read_ns) / MT_NS_PER_MS : 0;
+	struct mt_unpooled_usage others;
+	struct mt_pool_usage pool;
+
+	mt_pool_usage(device->ordinal, &pool);
+	mt_unpooled_usage(device->ordinal, &others);
+	mt_gpu_stats_fill(to, device, &pool, &others, nvml);
+}
+
+uint64_t mt_gpu_stats_held_bytes(const struct mt_gpu_device *device)
+{
+	static const struct mt_nvml_usage unknown;
+	struct mt_stats_device row;
+
+	fill_now(&row, device, &unknown);
+	return row_bytes(&row);
 }
 
 /* ---- the sum ---- */
@@ -283,12 +278,15 @@ static void look_job(void)
 	memset(&job_seen, 0, sizeof(job_seen));
 	job_seen.count = mt_gpu_stats_read(job_seen.devices, MT_DEVICES_COUNT);
 	for (int i = 0; i < job_seen.count; i++) {
-		const struct mt_nvml_usage *last = find_reply(&job_seen.devices[i]);
+		const struct mt_gpu_device *device = &job_seen.devices[i];
+		const struct mt_nvml_usage *last = find_reply(device);
 
 		if (last)
 			job_seen.nvml[i] = *last;
-		else if (job_seen.devices[i].pci[0])
-			mt_nvml_read(job_seen.devices[i].pci, &job_seen.nvml[i]);
+		else if (device->pci[0])
+			mt_nvml_read(device->pci, &job_seen.nvml[i]);
+		if (!last)
+			job_seen.nvml[i].held_bytes = mt_gpu_stats_held_bytes(device);
 	}
 }
 
@@ -301,14 +299,11 @@ static const char *mode_text(int device)
 
 static void fill_rows(void)
 {
-	struct mt_pool_usage pool;
-	struct mt_unpooled_usage others;
-
 	for (int i = 0; i < seen.count; i++) {
-		mt_pool_usage(seen.devices[i].ordinal, &pool);
-		mt_unpooled_usage(seen.devices[i].ordinal, &others);
-		mt_gpu_stats_fill(&rows[i], &seen.devices[i], &pool, &others, &seen.nvml[i]);
-		mt_gpu_stats_date(&rows[i], &unattributed[i], seen.nvml[i].read_ns, mt_os_now_ns());
+		uint64_t read_ns = seen.nvml[i].read_ns;
+
+		fill_now(&rows[i], &seen.devices[i], &seen.nvml[i]);
+		rows[i].nvml_age_ms = read_ns ? (mt_os_now_ns() - read_ns) / MT_NS_PER_MS : 0;
 		(void)mt_format(rows[i].mode, sizeof(rows[i].mode), "%s",
 				mode_text(seen.devices[i].ordinal));
 	}

@@ -20,9 +20,7 @@ static struct mt_unpooled_usage usage[MT_POOL_DEVICES];
 
 static struct mt_unpooled_usage *usage_of(int device)
 {
-	if (device < 0)
-		device = 0;
-	return &usage[device < MT_POOL_DEVICES ? device : MT_POOL_DEVICES - 1];
+	return &usage[mt_pool_device(device) - mt_pool.devices];
 }
 
 static enum space space_of_kind(enum mt_unpooled_kind kind)

@@ -151,7 +151,7 @@ static MT_COLD bool start(void)
 	return is_used;
 }
 
-bool mt_wrapper_start(void)
+bool mt_wrapper_is_on(void)
 {
 	mt_lock_check_foreign_call("the end of the entry before");
 	return mt_load_acquire(&is_awake) || start();

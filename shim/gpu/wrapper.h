@@ -3,7 +3,7 @@
  * call to the loader or driver.
  *
  * Threads of the program. A wrapper hands its call on as it is if the shim does nothing
- * (mt_wrapper_start), keeps errno, and hands NULL outputs to the driver. It keeps no state and no
+ * (mt_wrapper_is_on), keeps errno, and hands NULL outputs to the driver. It keeps no state and no
  * policy, and holds no lock over a call to the driver but the capture gate. */
 #ifndef MT_GPU_WRAPPER_H
 #define MT_GPU_WRAPPER_H
@@ -22,7 +22,7 @@
  * are to do their work; false (MT_CUDA=off, the shim is off, no driver yet, a process that runs on
  * another's memory): the call is handed on as it is. Cheap after the first time. Keeps errno. A
  * thread of the program; never from inside dlsym. */
-bool mt_wrapper_start(void);
+bool mt_wrapper_is_on(void);
 
 /* Returns whether the pool has started, here and not only in the parent. Any thread. */
 bool mt_wrapper_is_used(void);
@@ -34,16 +34,6 @@ bool mt_wrapper_fork_child(void);
 /* The settings of the pool as they are configured now. Any thread. */
 struct mt_pool_settings;
 void mt_wrapper_fill_settings(struct mt_pool_settings *out);
-
-/* Returns whether a wrapper does its work; the first call starts the pool. */
-static inline bool mt_wrapper_is_on(void)
-{
-	int kept_errno = errno;
-	bool is_on = mt_wrapper_start();
-
-	errno = kept_errno;
-	return is_on;
-}
 
 /* Keeps errno as it is here: restored at the end of the function. */
 static inline void mt_wrapper_restore_errno(const int *kept)
@@ -66,17 +56,7 @@ static inline void mt_wrapper_restore_errno(const int *kept)
 /* After the driver was out of memory: makes the same call again while the pool has something to
  * give back on the device (-1: the current one). bytes: the size asked for; 0: unknown. */
 #define mt_wrapper_retry(on_device, bytes, name, ...)                                              \
-	({                                                                                         \
-		int again_ = MT_CU_OUT_OF_MEMORY;                                                  \
-		struct mt_pool_shortage shortage_;                                                 \
-                                                                                                   \
-		if (mt_pool_shortage_begin(&shortage_, on_device, bytes)) {                        \
-			while (again_ == MT_CU_OUT_OF_MEMORY && mt_pool_shortage_next(&shortage_)) \
-				again_ = mt_wrapper_call(name, __VA_ARGS__);                       \
-			mt_pool_shortage_end(&shortage_);                                          \
-		}                                                                                  \
-		again_;                                                                            \
-	})
+	mt_pool_again(on_device, bytes, mt_wrapper_call(name, __VA_ARGS__))
 
 /* Calls the driver's own function, and after out of memory mt_wrapper_retry. */
 #define mt_wrapper_try(on_device, bytes, name, ...)                                                \

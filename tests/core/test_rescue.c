@@ -123,6 +123,32 @@ Test(rescue, a_living_process_that_uses_cuda_is_asked_and_woken)
 	cr_expect_eq(seen.word, 1);
 }
 
+/* Two processes that ask at once may reach their rescuers in different orders. The one whose
+ * request is overwritten knows its reply by a time that is no earlier: so each file has the time at
+ * which it was written, not that of the whole question. */
+Test(rescue, each_process_is_asked_with_a_time_of_its_own_and_replies_by_it)
+{
+	const pid_t asked[2] = {other, getppid()};
+	struct mt_control_file content = good;
+	struct mt_rescue_gain gain;
+	uint64_t times[2];
+
+	for (int i = 0; i < 2; i++)
+		write_file(path_of(asked[i], start_of(asked[i]), pidns), &good);
+	cr_assert_eq(ask(), 2);
+	for (int i = 0; i < 2; i++)
+		times[i] = read_file(path_of(asked[i], start_of(asked[i]), pidns)).rescue.asked_ns;
+	cr_expect_neq(times[0], times[1]);
+
+	for (int i = 0; i < 2; i++) {
+		content.rescue_reply =
+			(struct mt_rescue_reply){.asked_ns = times[i], .is_final = 1};
+		write_file(path_of(asked[i], start_of(asked[i]), pidns), &content);
+		mt_control_rescue_read(&gain);
+		cr_expect_eq(gain.open_count, 1 - (uint32_t)i);
+	}
+}
+
 /* Nobody is asked: the file stays as it is. */
 static void expect_left_alone(const char *path, const struct mt_control_file *content)
 {

@@ -123,6 +123,30 @@ static void asked_beside_an_error(void)
 	OK(cu.cuMemFree_v2(block));
 }
 
+/* The program has freed 900 of 1,000 MB when an error ends their context. While none is current
+ * the driver frees nothing; the next context gets all of it, however long that takes. */
+static void cached_before_an_error(void)
+{
+	uint64_t some[9], calls;
+	void *none;
+
+	OK(cu.cuCtxCreate_v2(&other, 0, 0));
+	for (int i = 0; i < 9; i++)
+		some[i] = allocate(100 << 20);
+	for (int i = 0; i < 9; i++)
+		OK(cu.cuMemFree_v2(some[i]));
+	break_current();
+	OK(cu.cuCtxPopCurrent_v2(&none));
+	usleep(500000); /* the worker has found them due, and the driver has refused */
+	EXPECT(!has_pool || used_bytes(0) >= 900 << 20);
+	calls = count_calls("cuMemFree_v2");
+	usleep(300000);
+	EXPECT(count_calls("cuMemFree_v2") == calls);
+	OK(cu.cuCtxCreate_v2(&ours, 0, 0));
+	OK(cu.cuMemFree_v2(allocate(900 << 20)));
+	OK(cu.cuCtxDestroy_v2(other));
+}
+
 /* ---- calls in a host function ---- */
 
 #define FREES 200
@@ -287,6 +311,7 @@ int main(int argc, char **argv)
 		{"broken_neighbour", broken_neighbour},
 		{"destroyed_neighbour", destroyed_neighbour},
 		{"asked_beside_an_error", asked_beside_an_error},
+		{"cached_before_an_error", cached_before_an_error},
 		{"freed_in_a_host_function", freed_in_a_host_function},
 		{"destroyed_in_a_host_function", destroyed_in_a_host_function},
 		{"refused_for_now", refused_for_now},

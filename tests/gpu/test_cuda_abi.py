@@ -132,7 +132,7 @@ def retried():
 	table = (ROOT / "shim/gpu/driver_functions.def").read_text()
 	rows = {name: re.search(rf"#define {name}\(X\)(.*?)\n\n", table, re.S)[1]
 	        for name in ("MT_DRIVER_RETRIED", "MT_DRIVER_COPIES", "MT_DRIVER_CONTEXT_CREATES", "MT_DRIVER_ALLOCATIONS",
-	                     "MT_DRIVER_ASYNC_ALLOCATIONS", "MT_DRIVER_FREES", "MT_DRIVER_EXPORTS")}
+	                     "MT_DRIVER_FREES", "MT_DRIVER_EXPORTS")}
 	found = {symbol for text in rows.values() for symbol in with_twins(text)} | {"cuMemAlloc_v2"}
 	for file in (ROOT / "shim/gpu").glob("entries*.c"):
 		text = file.read_text()

@@ -26,6 +26,11 @@ def test_the_end_of_a_block_is_known_beside_an_error_of_the_current_context(faul
 	faults("asked_beside_an_error", version)
 
 
+@pytest.mark.parametrize("free", ["wait", "async"])
+def test_what_was_freed_before_an_error_of_its_context_is_there_for_the_next_one(faults, free):
+	faults("cached_before_an_error", driver={"MEMORY_MB": 1000}, CUDA="pool", CUDA_FREE=free, CUDA_DECAY_MS=100, CUDA_LOW_PCT=0, MIN_MB=0)
+
+
 @pytest.mark.parametrize("version", ["13.0", "12.8"])
 def test_a_free_in_a_host_function_is_refused_as_the_driver_does_and_a_later_one_accepted(faults, version):
 	faults("freed_in_a_host_function", version)

@@ -23,7 +23,7 @@ static void *library;
 static bool is_on;
 
 /* The wrappers ask this first. */
-bool mt_wrapper_start(void)
+bool mt_wrapper_is_on(void)
 {
 	return is_on;
 }

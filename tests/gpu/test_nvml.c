@@ -90,35 +90,18 @@ Test(nvml, what_is_free_of_the_whole_is_not_told_of_a_part)
 	cr_expect_eq(free_told(79 * gib, 0, 80 * gib, 80 * gib), 79 * gib);
 }
 
-/* The row of a device of which the driver charges the process 22 MiB, when the pool holds so much
- * of it. */
-static struct mt_stats_device charged_row(uint64_t reserved_bytes)
-{
-	const struct mt_gpu_device device = {.total_bytes = 1ull << 30};
-	const struct mt_nvml_usage nvml = {.own_known = true, .own_bytes = 22 * MT_MIB};
-	const struct mt_pool_usage pool = {.reserved_bytes = reserved_bytes};
-	const struct mt_unpooled_usage others = {0};
-	struct mt_stats_device row;
-
-	mt_gpu_stats_fill(&row, &device, &pool, &others, &nvml);
-	return row;
-}
-
 Test(nvml, what_is_not_ours_is_reckoned_of_figures_of_one_age)
 {
-	struct mt_gpu_stats_unattributed kept = {0};
-	struct mt_stats_device row = charged_row(2 * MT_MIB);
+	const struct mt_gpu_device device = {.total_bytes = 1ull << 30};
+	const struct mt_pool_usage later = {.reserved_bytes = 40 * MT_MIB};
+	const struct mt_unpooled_usage others = {0};
+	struct mt_nvml_usage nvml = {
+		.own_known = true, .own_bytes = 22 * MT_MIB, .held_bytes = 2 * MT_MIB};
+	struct mt_stats_device row;
 
-	mt_gpu_stats_date(&row, &kept, 7 * MT_NS_PER_S, 7 * MT_NS_PER_S);
-	cr_expect_eq(row.unattributed_bytes, 20 * MT_MIB);
-	cr_expect_eq(row.nvml_age_ms, 0);
-
-	row = charged_row(40 * MT_MIB);
-	mt_gpu_stats_date(&row, &kept, 7 * MT_NS_PER_S, 10 * MT_NS_PER_S);
+	mt_gpu_stats_fill(&row, &device, &later, &others, &nvml);
 	cr_expect_eq(row.unattributed_bytes, 20 * MT_MIB, "as when NVML was asked");
-	cr_expect_eq(row.nvml_age_ms, 3000);
-
-	row = charged_row(12 * MT_MIB);
-	mt_gpu_stats_date(&row, &kept, 12 * MT_NS_PER_S, 12 * MT_NS_PER_S);
-	cr_expect_eq(row.unattributed_bytes, 10 * MT_MIB, "reckoned again with the next answer");
+	nvml.held_bytes = 30 * MT_MIB;
+	mt_gpu_stats_fill(&row, &device, &later, &others, &nvml);
+	cr_expect_eq(row.unattributed_bytes, 0);
 }
