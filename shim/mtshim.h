@@ -12,8 +12,8 @@ extern "C" {
 #endif
 
 /* Ends one round of the program's work. Every MT_GC_ROUNDS-th round requests a light cleanup, every
- * MT_HEAVY_ROUNDS-th a heavy one; the shim's worker thread runs it. Returns the number of the
- * round, from 1; 0 if the shim is off. */
+ * MT_HEAVY_ROUNDS-th a heavy one; the shim's worker thread runs it, or this call
+ * where there is no worker. Returns the number of the round, from 1; 0 if the shim is off. */
 uint64_t mt_round(void);
 
 /* Runs a cleanup now, in the calling thread. level 0: the heap; 1 (light): Python's gc and the
@@ -23,7 +23,7 @@ int64_t mt_trim(int level);
 
 /* Figures of this process. The caller sets size_bytes to sizeof(struct mt_stats) and mt_stats
  * writes no field beyond it; later versions only add fields at the end. Returns 0, or -1 if the
- * shim is off. */
+ * shim is off or size_bytes is too small. */
 struct mt_stats {
 	uint64_t size_bytes;
 	/* usable bytes that the program holds; a thread's last destructors may be missing */
@@ -36,7 +36,7 @@ struct mt_stats {
 	uint64_t light_count; /* cleanups by level */
 	uint64_t heavy_count;
 	uint64_t purge_count;
-	uint64_t purged_bytes; /* RSS that fell across all purges */
+	uint64_t purged_bytes; /* anonymous RSS that fell across all purges */
 };
 int mt_stats(struct mt_stats *out);
 

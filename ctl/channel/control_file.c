@@ -52,16 +52,19 @@ static enum mt_err read_control(int fd, struct mt_control_file *out, struct mt_e
 	return MT_ERR_OK;
 }
 
-/* Writes the sequence number last: a process that reads in between sees no new request yet. */
+/* Writes the sequence number 0 first, and the new one last: a process that reads in between sees no
+ * request, also where an mtctl that timed out has left one that is not read yet. */
 static enum mt_err write_request(int fd, const struct mt_request *request,
 				 struct mt_error_reason *why)
 {
 	const size_t base = offsetof(struct mt_control_file, request), rest = sizeof(request->seq);
 	const size_t rest_bytes = sizeof(*request) - rest;
+	const uint64_t none = 0;
 
 	_Static_assert(offsetof(struct mt_request, seq) == 0,
 		       "the number comes first, and is written last");
-	if (pwrite(fd, (const char *)request + rest, rest_bytes, (off_t)(base + rest)) !=
+	if (pwrite(fd, &none, sizeof(none), (off_t)base) != (ssize_t)sizeof(none) ||
+	    pwrite(fd, (const char *)request + rest, rest_bytes, (off_t)(base + rest)) !=
 		    (ssize_t)rest_bytes ||
 	    pwrite(fd, &request->seq, sizeof(request->seq), (off_t)base) !=
 		    (ssize_t)sizeof(request->seq))

@@ -52,12 +52,12 @@ struct mt_control_call {
 };
 
 /* Prepares a request, and sends nothing yet. For a process that has changed its user the timeout is
- * at most 1 s from the time when it is sent. The caller must call mt_control_call_end. */
+ * up to 1 s from the time when it is sent. The caller must call mt_control_call_end. */
 void mt_control_call_begin(const struct mt_process *process, const struct mt_request *request,
 			   uint64_t timeout_ms, struct mt_control_call *out);
 
 /* Takes the lock, writes the request and notifies the process, or looks for its reply and for the
- * cleanup, each at most once and without a pause. *file is a buffer. Returns true when call->reply
+ * cleanup, each up to once and without a pause. *file is a buffer. Returns true when call->reply
  * is final. */
 bool mt_control_call_step(struct mt_control_call *call, struct mt_stats_file *file);
 

@@ -248,11 +248,11 @@ static void print_total(const struct mt_stats_snapshot *now)
 
 static void print_last(const struct mt_stats_file *file)
 {
-	struct mt_cleanup_entry *stories =
-		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
-	size_t count = mt_cleanup_history(file, stories);
+	struct mt_cleanup_entry *entries =
+		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*entries)));
+	size_t count = mt_cleanup_history(file, entries);
 	uint64_t now_ns = mt_clock_realtime_ns();
-	const struct mt_stats_cleanup *last = count ? stories[count - 1].cleanup : NULL;
+	const struct mt_stats_cleanup *last = count ? entries[count - 1].cleanup : NULL;
 
 	if (!last) {
 		printf(LABEL "%10s  no cleanup yet\n", "last", "-");
@@ -263,10 +263,10 @@ static void print_last(const struct mt_stats_file *file)
 		       mt_stats_word_reason(last->reason), mt_stats_word_level(last->level),
 		       mt_text_ns(mt_cleanup_cost_ns(last)).text);
 		if (last->gc_state != MT_GC_NONE)
-			printf("; gc: %s", mt_cleanup_gc_text(&stories[count - 1]).text);
+			printf("; gc: %s", mt_cleanup_gc_text(&entries[count - 1]).text);
 		putchar('\n');
 	}
-	free(stories);
+	free(entries);
 }
 
 /* What to do about a finding, behind its text. */
@@ -495,21 +495,21 @@ static void print_samples(const struct mt_stats_file *file)
 
 static void print_cleanups(const struct mt_stats_file *file, bool all)
 {
-	struct mt_cleanup_entry *stories =
-		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
-	size_t count = mt_cleanup_history(file, stories),
+	struct mt_cleanup_entry *entries =
+		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*entries)));
+	size_t count = mt_cleanup_history(file, entries),
 	       shown = all || count < CLEANUPS_SHOWN ? count : CLEANUPS_SHOWN;
 
 	if (count) {
 		putchar('\n');
-		mt_table_print(mt_cleanup_table(&file->head, stories + count - shown, shown));
+		mt_table_print(mt_cleanup_table(&file->head, entries + count - shown, shown));
 	} else {
 		puts("\nno cleanup yet");
 	}
 	if (all && mt_cleanup_kept_since_ns(file))
 		printf("%" PRIu64 " older ones are not kept\n",
 		       file->head.cleanups_count - MT_CLEANUPS_COUNT);
-	free(stories);
+	free(entries);
 }
 
 void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_view *view)

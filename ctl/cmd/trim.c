@@ -51,7 +51,7 @@ static void add_row(struct mt_table *table, const struct mt_process *process,
 /* Prints what each process could return, from fresh figures; no process cleans up. json: the
  * object that is printed at the end, which is filled in; NULL: a table. Returns the highest exit
  * code; a process that is asleep is no error. */
-static int trim_preview(const struct mt_process *list, size_t count, json_t *json)
+static int trim_preview(const struct mt_process *list, size_t count, uint32_t level, json_t *json)
 {
 	struct mt_table *table = mt_table_new(">PID|>RSS|>LIVE|>REUSABLE|>GPU IDLE|<COMMAND");
 	enum mt_exit worst = MT_EXIT_OK;
@@ -81,8 +81,9 @@ static int trim_preview(const struct mt_process *list, size_t count, json_t *jso
 		return worst;
 	}
 	mt_table_print(table);
-	puts("REUSABLE and GPU IDLE would be returned, and what Python's gc frees; nothing was "
-	     "changed");
+	printf("REUSABLE%s would be returned%s; nothing was changed\n",
+	       level == MT_LEVEL_HEAVY ? " and GPU IDLE" : "",
+	       level == MT_LEVEL_PURGE ? "" : ", and what Python's gc frees");
 	return worst;
 }
 
@@ -230,7 +231,7 @@ static int trim_all(const struct trim *trim, const struct mt_process *list, size
 		free(file);
 	}
 	if (trim->dry_run)
-		return trim_preview(list, count, trim->json);
+		return trim_preview(list, count, trim->level, trim->json);
 	requests = mt_trim_requests_new(list, count, trim->level, trim->timeout_ms);
 
 	for (size_t i = 0; i < count; i++)
@@ -387,12 +388,10 @@ int mt_command_trim(int argc, char **argv)
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
-	if (is_wrong_use(&trim, argc - optind) || (trim.check && trim.dry_run))
+	if (is_wrong_use(&trim, argc - optind) || (trim.check && trim.dry_run) ||
+	    light + heavy + purge > 1)
 		return mt_command_misused("trim");
-	trim.level = heavy   ? MT_LEVEL_HEAVY
-		     : light ? MT_LEVEL_LIGHT
-		     : purge ? MT_LEVEL_PURGE
-			     : MT_LEVEL_HEAVY;
+	trim.level = purge ? MT_LEVEL_PURGE : light ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY;
 	if (json) {
 		trim.json = json_object();
 		mt_json_set(trim.json, "processes", json_array());

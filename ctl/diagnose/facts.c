@@ -415,7 +415,7 @@ static void end_profile(struct mt_facts *facts, struct mt_diagnose_profile *prof
 /* samples in a row without a reply: from then on it gets a request only at every */
 #define SILENT_MAX  2u
 #define SILENT_STEP 16u /* ... sample, since each wait takes a second */
-/* reading Python's arenas takes at most one part in so many of the time */
+/* reading Python's arenas takes up to one part in so many of the time */
 #define ARENAS_SHARE 20u
 
 static uint64_t status_bytes(const char *status, const char *key)
@@ -476,7 +476,7 @@ static void fill_gpu(const struct mt_stats_snapshot *from, struct mt_sample *to)
 	to->rounds_count = from->rounds_count;
 }
 
-/* Many arenas take long to read. Then the last values are used again for a while. */
+/* Many arenas take long to read. Then the last sample's values are used again for a while. */
 static void fill_arenas(struct mt_facts *facts, struct mt_sample *to)
 {
 	uint64_t began = mt_clock_now_ns();
@@ -484,7 +484,8 @@ static void fill_arenas(struct mt_facts *facts, struct mt_sample *to)
 
 	if (!facts->has_pymalloc || (facts->arenas_read_ns && !facts->arenas_known))
 		return;
-	if (began - facts->arenas_read_ns < facts->arenas_cost_ns * ARENAS_SHARE) {
+	if (facts->samples_count &&
+	    began - facts->arenas_read_ns < facts->arenas_cost_ns * ARENAS_SHARE) {
 		to->arenas_bytes = to[-1].arenas_bytes;
 		to->arenas_live_bytes = to[-1].arenas_live_bytes;
 		return;
@@ -542,7 +543,7 @@ bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s)
 /* an awake process publishes every 30 s, and at once when it is asked */
 #define OLD_NS    ((uint64_t)35 * 1000000000u)
 #define SILENT_NS ((uint64_t)3 * 1000000000u)
-/* the sums of a tree: so often, and they take at most one part in so many of the time */
+/* the sums of a tree: so often, and they take up to one part in so many of the time */
 #define TREE_STEPS 48
 #define TREE_SHARE 20u
 /* after which a working program has allocated again what it uses */
@@ -747,15 +748,15 @@ static void sample_later(struct mt_facts *facts)
 /* Whether the collection that the test trim asked for has run after it. */
 static bool has_collected_late(const struct mt_facts *facts)
 {
-	struct mt_cleanup_entry *stories =
-		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
-	size_t count = mt_cleanup_history(&facts->last, stories);
+	struct mt_cleanup_entry *entries =
+		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*entries)));
+	size_t count = mt_cleanup_history(&facts->last, entries);
 	bool is_so = false;
 
 	for (size_t i = 0; facts->trim.done && i < count; i++)
-		if (stories[i].cleanup->number == facts->trim.record.number)
-			is_so = stories[i].late != NULL;
-	free(stories);
+		if (entries[i].cleanup->number == facts->trim.record.number)
+			is_so = entries[i].late != NULL;
+	free(entries);
 	return is_so;
 }
 

@@ -33,7 +33,7 @@ static struct mt_sample sample_of(const struct mt_recording_sample *from, uint64
 				  .dirty_bytes = dirty,
 				  .idle_bytes = or_zero(bytes[MT_RECORDING_IDLE]),
 				  .slack_bytes = mt_min_u64(dirty, mt_sat_sub(anon, live)),
-				  .other_bytes = mt_sat_sub(rss, live + dirty),
+				  .other_bytes = rss - (live + dirty),
 				  .gpu_allocated_bytes = or_zero(bytes[MT_RECORDING_GPU_ALLOCATED]),
 				  .gpu_reserved_bytes = or_zero(bytes[MT_RECORDING_GPU_RESERVED]),
 				  .rounds_count = rounds_count};

@@ -110,14 +110,14 @@ void mt_rule_late_collections(const struct mt_facts *facts, struct mt_diagnosis 
 /* What the newest cleanup that asked for a collection says. */
 void mt_rule_gc_waits(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	struct mt_cleanup_entry *stories =
-		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*stories)));
-	size_t count = mt_cleanup_history(&facts->last, stories);
+	struct mt_cleanup_entry *entries =
+		mt_error_check_memory(calloc(MT_CLEANUPS_COUNT, sizeof(*entries)));
+	size_t count = mt_cleanup_history(&facts->last, entries);
 
-	while (count && stories[count - 1].cleanup->gc_state == MT_GC_NONE)
+	while (count && entries[count - 1].cleanup->gc_state == MT_GC_NONE)
 		count--;
-	if (count && !stories[count - 1].late) {
-		const struct mt_stats_cleanup *cleanup = stories[count - 1].cleanup;
+	if (count && !entries[count - 1].late) {
+		const struct mt_stats_cleanup *cleanup = entries[count - 1].cleanup;
 
 		if (cleanup->gc_state == MT_GC_BLOCKED || cleanup->gc_state == MT_GC_LATE)
 			mt_finding_note(
@@ -131,7 +131,7 @@ void mt_rule_gc_waits(const struct mt_facts *facts, struct mt_diagnosis *out)
 			mt_finding_note(out, MT_NOTE, "gc", NULL,
 					"Python's gc is disabled by the program");
 	}
-	free(stories);
+	free(entries);
 }
 
 void mt_rule_rewritten_library(const struct mt_facts *facts, struct mt_diagnosis *out)

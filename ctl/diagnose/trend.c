@@ -322,7 +322,7 @@ static void measure_rounds(const struct window *window, const struct levels *end
 	out->before = lowest_between(window, start, start + (ends->at[0].at_s - start) / 2);
 }
 
-/* ---- judging ---- */
+/* ---- verdict ---- */
 
 /* The growth in the last part of the time, relative to even growth: 1 is even, 0 is none. */
 static double late_growth(const struct levels *levels, double growth)

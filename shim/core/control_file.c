@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "core/files.h"
 #include "core/stats_layout.h"
@@ -95,13 +96,17 @@ void mt_control_wait(uint32_t word, uint64_t timeout_ns)
 
 bool mt_control_read_request(struct mt_request *out)
 {
-	struct mt_control_file file;
+	struct mt_control_file file, again;
 
 	/* Also if the word could not be mapped: the next tick then reads the request. */
 	if (mt_files_read_control(&file, sizeof(file)) != (ssize_t)sizeof(file))
 		return false;
 	if (file.magic != MT_CONTROL_MAGIC || file.version != MT_STATS_VERSION ||
-	    file.request.seq == last_seq)
+	    !file.request.seq || file.request.seq == last_seq)
+		return false;
+	/* mtctl wrote during the copy: its notification comes when it has written all. */
+	if (mt_files_read_control(&again, sizeof(again)) != (ssize_t)sizeof(again) ||
+	    memcmp(&file.request, &again.request, sizeof(file.request)) != 0)
 		return false;
 	last_seq = file.request.seq;
 	if (file.request.kind == MT_REQUEST_NONE)

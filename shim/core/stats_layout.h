@@ -23,9 +23,9 @@
  * reads its own version alone. The head also has the sizes of its parts: a file of the same version
  * with other sizes is refused too. mtctl refuses another version in one line and leaves its process
  * and its files alone; only files of the dead are removed, by name. The control file has the
- * version of its stats file. A shim reads no files but its own, and answers a kind of request that
- * it does not know with MT_ERR_OLDER. The file of blocks (dump_layout.h) has a version of its
- * own. */
+ * version of its stats file. A shim reads the files of others only for a rescue
+ * (control_rescue.c). To a kind of request that it does not know it replies MT_ERR_OLDER. The file
+ * of blocks (dump_layout.h) has a version of its own. */
 #ifndef MT_CORE_STATS_LAYOUT_H
 #define MT_CORE_STATS_LAYOUT_H
 
@@ -298,7 +298,7 @@ struct mt_stats_file {
 };
 
 /* SAMPLE has the heap profiler sample for a while, whatever MT_PROF is. Its value is "LOOK MS":
- * LOOK is a number by which the one who asks extends its time, and ends it by MS 0. */
+ * LOOK identifies the session: the same number extends its time, and MS 0 ends it. */
 #define MT_REQUEST_KINDS(X)                                                                        \
 	X(TRIM, "trim")   /* level */                                                              \
 	X(ROUND, "round") /* a round has ended */                                                  \
@@ -323,7 +323,8 @@ enum mt_request_kind {
 #define MT_SAMPLE_MS_MAX 3600000u
 
 struct mt_request {
-	/* larger than the one before; the process answers in snapshot.request_seq */
+	/* larger than the one before; 0: none, or mtctl is writing. The reply is in
+	 * snapshot.request_seq */
 	uint64_t seq;
 	uint32_t kind;  /* enum mt_request_kind */
 	uint32_t level; /* enum mt_level, for MT_REQUEST_TRIM */

@@ -3,9 +3,9 @@
  * the sums of ended threads. Only the owner writes its counters, so the allocation path has no lock
  * and no shared atomic. A thread is registered at its first use of the heap. Its counters are added
  * to the sums of ended threads in each round of its key destructors, of which ours runs after those
- * of other libraries (account.c). Any thread may call. Takes the lock `account` for the lists only;
- * fork takes it too. Never allocates. Knows no backend: heap/heap.c tells where an allocator counts
- * itself. */
+ * of other libraries (account.c). Any thread may call. Takes the lock `account` for the lists, and
+ * while it looks at threads that sleep (four reads of /proc each); fork takes it too. Never
+ * allocates. Knows no backend: heap/heap.c tells where an allocator counts itself. */
 #ifndef MT_HEAP_ACCOUNT_H
 #define MT_HEAP_ACCOUNT_H
 

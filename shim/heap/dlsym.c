@@ -1,5 +1,5 @@
 /* heap/dlsym.c -- see heap/entries.h. The jumps that leave the caller's return address where the
- * real dlsym looks for it are in dlsym_ARCH.S. Neither tables of pointers nor functions of libc:
+ * real dlsym looks for it are in dlsym_entries.S. Neither tables of pointers nor functions of libc:
  * they may not be relocated yet. */
 #include <errno.h>
 #include <stddef.h>

@@ -68,8 +68,8 @@ bool mt_heap_was_called(void);
 
 #pragma GCC visibility push(hidden)
 
-/* Called by dlsym_ARCH.S for every handle but RTLD_NEXT; version is NULL for dlsym. The function to
- * answer with, or NULL for "let the real one answer its caller". Keeps errno. Safe before our
+/* Called by dlsym_entries.S for every handle but RTLD_NEXT; version is NULL for dlsym. The function
+ * to answer with, or NULL for "let the real one answer its caller". Keeps errno. Safe before our
  * relocation and inside the start of a sanitizer's runtime. The first question for a name of the
  * heap family starts the heap, as a call of malloc at that moment would. */
 void *mt_dlsym_replace(void *handle, const char *name, const char *version, const void *caller);

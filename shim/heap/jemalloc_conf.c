@@ -23,7 +23,7 @@
  * Slabs of one page, since one block that stays pins its whole slab: 2 million blocks of which 1 in
  * 16 stays keep 543 MiB after a purge instead of 1144. Two pages for 2560 B and three (jemalloc's
  * own) for 3072 B, of which a page would hold one and waste a third of itself. A thread's cache is
- * then counted in slabs of fewer blocks, so it has 8 slabs instead of 2, and 200 blocks at most
+ * then counted in slabs of fewer blocks, so it has 8 slabs instead of 2, and up to 200 blocks
  * as ever: otherwise it is refilled so often that a mixed pair of malloc and free costs 105
  * instructions instead of 96 (99 with jemalloc's own slabs and caches). Making more slabs costs
  * survivors about a fifth more CPU time.

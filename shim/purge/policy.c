@@ -237,7 +237,7 @@ static void accrue(struct mt_policy *policy, const struct mt_snapshot *now,
 	policy->balance_ns += (int64_t)(usable_ns / 100 * cfg->budget_pct);
 	if (policy->balance_ns > balance_limit(cfg))
 		policy->balance_ns = balance_limit(cfg);
-	/* Cleanups by pressure are charged without limit: after an hour at most, purges run
+	/* Cleanups by pressure are charged without limit: after up to an hour, purges run
 	 * again. */
 	if (policy->balance_ns < -balance_limit(cfg))
 		policy->balance_ns = -balance_limit(cfg);

@@ -46,7 +46,7 @@ struct mt_object_range {
 	size_t bytes; /* reserved */
 };
 
-/* Reserves address space, at most range_bytes (whole MB), as much as the process may have. Returns
+/* Reserves address space, up to range_bytes (whole MB), as much as the process may have. Returns
  * false if it may have none or if the kernel's pages are not 4 KiB. Once, before any other
  * call. */
 bool mt_object_pages_start(size_t range_bytes, struct mt_object_range *out);

@@ -501,7 +501,7 @@ unsigned long long mt_loader_load_count(void)
 
 /* libc's functions: of version GLIBC_2.34, else libdl's oldest, else any. Each word changes from
  * NULL to its value, and perhaps once more, in the constructor, to another library's function. All
- * threads store the same values: relaxed. Not static: heap/dlsym_ARCH.S jumps there. */
+ * threads store the same values: relaxed. Not static: heap/dlsym_entries.S jumps there. */
 extern _Atomic(void *) mt_elf_real_dlsym;
 extern _Atomic(void *) mt_elf_real_dlvsym;
 _Atomic(void *) mt_elf_real_dlsym;

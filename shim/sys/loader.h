@@ -45,7 +45,7 @@ unsigned long long mt_loader_load_count(void);
 
 /* Returns libc's dlsym, or NULL if there is none. The first call searches, later calls read a word.
  * Concurrent first calls store the same value. Safe before the loader has relocated this library,
- * and inside the start of a sanitizer's runtime. heap/dlsym_ARCH.S reads the words. */
+ * and inside the start of a sanitizer's runtime. heap/dlsym_entries.S reads the words. */
 typedef void *(*mt_dlsym_fn)(void *handle, const char *name);
 mt_dlsym_fn mt_loader_dlsym(void);
 

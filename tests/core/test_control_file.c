@@ -281,6 +281,23 @@ Test(control, takes_each_request_once)
 	}
 }
 
+/* An mtctl that timed out leaves its request, and the next one writes another over it. */
+Test(control, a_request_that_is_being_written_is_taken_once_it_is_whole)
+{
+	struct mt_control_file file = sound_file(1, MT_REQUEST_SET, MT_LEVEL_PURGE);
+	struct mt_request out;
+
+	make_file();
+	write_file(&file);
+	cr_assert(mt_control_read_request(&out));
+	file.request.seq = 0;
+	write_file(&file);
+	cr_expect_not(mt_control_read_request(&out));
+	file.request.seq = 2;
+	write_file(&file);
+	cr_expect(mt_control_read_request(&out));
+}
+
 Test(control, a_truncated_file_requests_nothing)
 {
 	const struct mt_control_file file = sound_file(1, MT_REQUEST_TRIM, MT_LEVEL_LIGHT);

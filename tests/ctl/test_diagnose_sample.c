@@ -1,9 +1,11 @@
 /* tests/ctl/test_diagnose_sample.c -- the look of mtctl diagnose: what the ring of the stats file
  * knows of the time before. */
 #include <criterion/criterion.h>
+#include <unistd.h>
 
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/diagnose/facts_internal.h"
+#include "ctl/process/clock.h"
 
 #define SECOND 1000000000ull
 
@@ -40,4 +42,19 @@ Test(diagnose_sample, a_young_ring_is_a_short_history)
 	mt_diagnose_read_history(&facts);
 	cr_assert_eq(facts.history_count, 3);
 	cr_expect_eq(facts.history[2].live_bytes, 2);
+}
+
+/* So it is after a process has woken up during the look: its samples begin again. */
+Test(diagnose_sample, the_first_sample_takes_no_value_from_a_sample_before_it)
+{
+	struct mt_error_reason why;
+	uint64_t read_ns;
+
+	cr_assert_eq(mt_process_find(getpid(), &facts.process, &why), MT_ERR_OK);
+	facts.asleep = facts.has_pymalloc = facts.arenas_known = true;
+	facts.arenas_read_ns = mt_clock_now_ns();
+	facts.arenas_cost_ns = 10 * SECOND;
+	read_ns = facts.arenas_read_ns;
+	cr_assert(mt_diagnose_sample_now(&facts, 0));
+	cr_expect_gt(facts.arenas_read_ns, read_ns, "it reads the arenas again");
 }

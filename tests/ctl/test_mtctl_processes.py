@@ -329,7 +329,7 @@ def test_an_option_in_full_takes_its_value_in_either_way(fake, ctl):
 	assert ctl("trim", pid, "--timeout", "5", "--json").returncode == FREED and ctl("trim", f"--tree={pid}").returncode == FREED
 
 
-@pytest.mark.parametrize("words", [["--all", "--tree", "1"], ["--all", "1"], [], ["--tree", "1", "2"], ["--tree"], ["1", "--check", "--dry-run"], ["--all", "--all-users"],
+@pytest.mark.parametrize("words", [["--all", "--tree", "1"], ["--all", "1"], [], ["--tree", "1", "2"], ["--tree"], ["1", "--check", "--dry-run"], ["--all", "--all-users"], ["1", "--purge", "--heavy"],
                                    ["--all-users", "1"], ["--all-users", "--tree", "1"]])
 def test_trim_refuses_what_contradicts_itself(ctl, words):
 	assert ctl("trim", *words).returncode == USAGE

@@ -106,6 +106,16 @@ def test_a_dry_run_says_what_could_go_and_asks_for_no_cleanup(ctl, fake):
 	assert json.loads(ctl("stat", pid, "--json", "--cached").stdout)["records"] == []
 
 
+def test_a_dry_run_of_a_purge_promises_neither_gpu_caches_nor_what_gc_frees(ctl, fake):
+	pid = fake(freed_mb=5, values={"heap_dirty_bytes": 40 * MB})
+
+	last = {word: ctl("trim", pid, "--dry-run", *word.split()).stdout.splitlines()[-1] for word in ("", "--light", "--purge")}
+
+	assert last[""] == "REUSABLE and GPU IDLE would be returned, and what Python's gc frees; nothing was changed"
+	assert last["--light"] == "REUSABLE would be returned, and what Python's gc frees; nothing was changed"
+	assert last["--purge"] == "REUSABLE would be returned; nothing was changed"
+
+
 def test_an_mt_dir_of_ones_own_shows_what_is_in_it_alone(ctl, fake, plain, spawn, mt_dir, tmp_path):
 	"""A test or a container must not see, or clean up, what others run."""
 	here, folder = fake(freed_mb=5), mt_dir / "other"

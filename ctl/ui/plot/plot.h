@@ -194,7 +194,7 @@ void mt_panel_free(struct mt_panel *panel);
 /* Events in a picture: rounds and cleanups in lanes below the panels,
  * pressure as areas behind them, the bytes freed by the largest cleanups above them. */
 
-#define MT_MARKS_LEGEND 6u /* items at most */
+#define MT_MARKS_LEGEND 6u /* items, the maximum */
 
 struct mt_marks {
 	const struct mt_recording *recording;

@@ -39,7 +39,7 @@ struct mt_top_history {
  * reaches back 15 minutes. */
 void mt_top_history_add(struct mt_top_history *history, const struct mt_top_point *point);
 
-/* Adds the samples of the ring in a stats file that are at most 15 minutes older than `now_ns`.
+/* Adds the samples of the ring in a stats file that are up to 15 minutes older than `now_ns`.
  * Samples out of order are left out. */
 void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_file *file,
 			 uint64_t now_ns);
@@ -514,7 +514,7 @@ void mt_top_details_draw(struct mt_top_details *details, struct mt_cells *canvas
 
 /* Requests of the view to processes, and their outcomes. No function waits:
  * a request is sent when its control file is free, and every call of mt_top_actions_poll takes it
- * further. A process has at most one request at a time. For one thread. */
+ * further. A process has up to one request at a time. For one thread. */
 
 #define MT_TOP_ACTIONS_MAX 16
 
