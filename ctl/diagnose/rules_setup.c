@@ -269,7 +269,7 @@ void mt_rule_mappings(const struct mt_facts *facts, struct mt_diagnosis *out)
 					"out of reach unless it is the allocator named above",
 					"%s is loaded: %s", foreign->name, foreign->path);
 	}
-	if (facts->shm_mapped_count)
+	if (facts->shm_mapped_bytes >= MT_MIB)
 		mt_finding_note(out, MT_NOTE, "shm-mappings", NULL,
 				"out of reach: %s (/dev/shm, memfd, SysV, anonymous MAP_SHARED), "
 				"%s of address space",
