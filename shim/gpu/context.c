@@ -55,6 +55,7 @@ static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int devic
 		mt_store_relaxed(&slot->mode, MT_POOL_UNDECIDED);
 		mt_flag_set(&slot->is_broken, false);
 		mt_flag_set(&slot->is_dead, false);
+		mt_flag_set(&slot->is_gone, false);
 		mt_store_relaxed(&slot->is_ending, false);
 		mt_store_relaxed(&slot->stream, NULL);
 		mt_store_relaxed(&slot->device, device);
@@ -265,16 +266,21 @@ void mt_context_pop(bool was_pushed)
 		(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
 }
 
+/* Results that say that there is no such context. */
+static bool says_there_is_none(int result)
+{
+	return result == MT_CU_NOT_INITIALIZED || result == MT_CU_DEINITIALIZED ||
+	       result == MT_CU_INVALID_CONTEXT || result == MT_CU_CONTEXT_IS_DESTROYED;
+}
+
 /* Results after which nothing runs in the context: its work is done or dropped. Those after which,
- * by the driver's manual, the process must end, or which say that there is no such context; 711 to
- * 713 and 720 leave the context as it was. */
+ * by the driver's manual, the process must end, or that it does not exist; 711 to 713 and 720 leave
+ * the context as it was. */
 static bool ends_all_work(int result)
 {
+	if (says_there_is_none(result))
+		return true;
 	switch (result) {
-	case MT_CU_NOT_INITIALIZED:
-	case MT_CU_DEINITIALIZED:
-	case MT_CU_INVALID_CONTEXT:
-	case MT_CU_CONTEXT_IS_DESTROYED:
 	case MT_CU_ILLEGAL_ADDRESS:
 	case 702: /* launch timeout */
 	case 710: /* assert */
@@ -301,6 +307,8 @@ MT_COLD void mt_context_note_result(struct mt_context *context, int result)
 		mt_store_relaxed(&mt_pool.is_up, false);
 	if (ends_all_work(result))
 		mt_flag_set(&context->is_dead, true);
+	if (says_there_is_none(result))
+		mt_flag_set(&context->is_gone, true);
 	mt_flag_set(&context->is_broken, true);
 }
 

@@ -89,6 +89,7 @@ struct mt_context {
 	_Atomic bool is_broken;            /* freed blocks are no longer cached */
 	/* an error has ended it: nothing runs there any more */
 	_Atomic bool is_dead;
+	_Atomic bool is_gone;    /* the driver says that there is no such context */
 	_Atomic bool is_primary; /* known to be the primary context of its device */
 	/* the driver may end it now: no cuMemFree of ours begins there */
 	_Atomic bool is_ending;

@@ -120,22 +120,23 @@ static void wait_for_readers(const struct mt_pool_device *device)
 }
 
 /* Nothing runs in a context that an error has ended, and where it is current the driver returns
- * that error for every call: its blocks are freed with the caller's context current. */
+ * that error for every call: its blocks are freed with the caller's context current. If the context
+ * itself is gone, so are its blocks, and the address may be another block's: then the result is
+ * MT_CU_INVALID_VALUE. */
 static int free_base(struct mt_context *context, uint64_t base, bool is_idle)
 {
-	bool was_pushed;
+	bool is_dead = mt_flag(&context->is_dead);
 	int result;
+	bool was_pushed = mt_context_push(context, &result);
 
-	if (mt_flag(&context->is_dead))
-		return mt_pool_driver()->cuMemFree_v2(base);
-	was_pushed = mt_context_push(context, &result);
-	if (result == MT_CU_SUCCESS)
+	if (result == MT_CU_SUCCESS && !is_dead)
 		result = free_in_order(context, base, is_idle);
 	mt_context_pop(was_pushed);
-	if (mt_likely(!mt_context_is_sticky(result)))
+	if (mt_likely(!is_dead && !mt_context_is_sticky(result)))
 		return result;
 	mt_context_note_result(context, result);
-	/* This thread is the first to learn of it. */
+	if (mt_flag(&context->is_gone))
+		return MT_CU_INVALID_VALUE;
 	return mt_flag(&context->is_dead) ? mt_pool_driver()->cuMemFree_v2(base) : result;
 }
 
@@ -155,7 +156,7 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 		mt_counter_add(&context->counters.returned, bytes);
 		mt_counter_add(&context->counters.decayed, rule->is_decay ? bytes : 0);
 	}
-	if (!is_free && mt_flag(&context->is_dead)) {
+	if (!is_free && mt_flag(&context->is_dead) && result != MT_CU_INVALID_VALUE) {
 		mt_context_add_idle(context, block);
 		(void)mt_blocks_insert(block);
 	} else {
@@ -392,7 +393,8 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 
 		if (!mt_counter(&context->counters.idle) && !mt_counter(&context->counters.pending))
 			continue;
-		if (mt_flag(&context->is_dead)) /* no context is current here: free_block */
+		if (mt_flag(&context->is_dead) &&
+		    !mt_flag(&context->is_gone)) /* no context is current here: free_block */
 			continue;
 		if (limit > 0)
 			released_bytes += tick_context(context, now_ns, &limit);

@@ -13,6 +13,7 @@
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 
 /* Shares of the limit: free bytes that may stay mapped, and what an arena maps ahead. */
 #define KEPT_SHARE       64
@@ -121,9 +122,12 @@ void *__wrap_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
 static _Atomic size_t kept_bytes;  /* 0: address space is not returned; no ordering */
 static _Atomic size_t least_bytes; /* smaller extents stay mapped; likewise */
 static _Atomic size_t freed_bytes; /* since the last look; counter, no ordering */
-static _Atomic int probe_flags;    /* mmap's protection, or MT_JEMALLOC_NO_PROBE; no ordering */
-static _Atomic bool is_full;       /* the kernel has once refused a mapping; flag, no ordering */
-static _Atomic bool is_refused;    /* and did so since the last sweep; likewise */
+/* at the last purge for what was freed: active pages; at the largest: with the free ones. No
+ * ordering */
+static _Atomic size_t left_bytes, size_bytes;
+static _Atomic int probe_flags; /* mmap's protection, or MT_JEMALLOC_NO_PROBE; no ordering */
+static _Atomic bool is_full;    /* the kernel has once refused a mapping; flag, no ordering */
+static _Atomic bool is_refused; /* and did so since the last sweep; likewise */
 
 /* From an arena to its `pac`, from there to its caches of purged and of free extents, and the hooks
  * of an arena: all have jemalloc's own. 0: not seen yet. No ordering. */
@@ -459,20 +463,33 @@ static bool can_map(size_t bytes, int protection, int flags)
 	return true;
 }
 
-/* Returns whether the free pages may stay mapped: they are few, or little beside what the program
- * could map by itself, or locked. A program that reuses its blocks would fault for each page
- * again, and pages that are locked go only with their mapping. */
+/* Returns whether the program has taken again what was free at a purge, and no more: then it may do
+ * so once more, and would fault for each page. Notes a purge if not. */
+static bool is_reusing(const struct mt_heap_figures *pages)
+{
+	size_t size = pages->active_bytes + pages->dirty_bytes;
+	size_t purged_size = mt_load_relaxed(&size_bytes);
+
+	if (pages->active_bytes >= mt_load_relaxed(&left_bytes) &&
+	    size <= purged_size + purged_size / ROOM_SHARE)
+		return true;
+	mt_store_relaxed(&left_bytes, pages->active_bytes);
+	mt_store_relaxed(&size_bytes, mt_max_u64(size, purged_size));
+	return false;
+}
+
+/* Returns whether the free pages may stay mapped: the program reuses them, and they are few or
+ * little beside what it could map by itself. Pages that are locked go only with their mapping. */
 static bool may_stay(size_t kept)
 {
 	int protection = mt_load_relaxed(&probe_flags);
 	struct mt_heap_figures pages;
 
-	if (protection == MT_JEMALLOC_NO_PROBE)
-		return true;
-	if (!mt_jemalloc_pages(&pages))
+	if (!mt_jemalloc_pages(&pages) || !is_reusing(&pages))
 		return false;
-	return pages.dirty_bytes < kept / 2 || can_map(ROOM_SHARE * pages.dirty_bytes, protection,
-						       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+	return protection == MT_JEMALLOC_NO_PROBE || pages.dirty_bytes < kept / 2 ||
+	       can_map(ROOM_SHARE * pages.dirty_bytes, protection,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
 }
 
 /* may_leave: only if the free pages may not stay. */
