@@ -57,7 +57,7 @@ void mt_control_call_begin(const struct mt_process *process, const struct mt_req
 			   uint64_t timeout_ms, struct mt_control_call *out);
 
 /* Takes the lock, writes the request and notifies the process, or looks for its reply and for the
- * cleanup, each up to once and without a pause. *file is a buffer. Returns true when call->reply
+ * cleanup, once each and without a pause. *file is a buffer. Returns true when call->reply
  * is final. */
 bool mt_control_call_step(struct mt_control_call *call, struct mt_stats_file *file);
 

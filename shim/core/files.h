@@ -54,7 +54,7 @@ void mt_files_keep_control_open(void);
 /* Reads the control file from its start. Returns the number of bytes read, or -1. */
 ssize_t mt_files_read_control(void *out, size_t bytes);
 
-/* Writes a part of the control file, up to the parts that its owner writes. */
+/* Writes a part of the control file, of those that its owner writes. */
 void mt_files_write_control(const void *from, size_t bytes, size_t offset);
 
 /* ---- dumps: files beside the stats file, NAME.heap, NAME.blocks, NAME.lines, on request ---- */

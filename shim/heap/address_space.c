@@ -16,7 +16,7 @@
 /* as if so much could be mapped: 16 MB of it stay reserved */
 #define LOCKED_BYTES (128u << 20)
 
-static _Atomic bool is_locked; /* no ordering */
+static _Atomic bool is_locked; /* for good; no ordering */
 
 static uint64_t limit_of(int resource)
 {
@@ -31,8 +31,11 @@ static bool use_limits(uint64_t address_bytes, uint64_t data_bytes, int probe)
 {
 	uint64_t least = mt_min_u64(address_bytes, data_bytes);
 
-	if (mt_load_relaxed(&is_locked))
+	/* A probe would be filled and locked. */
+	if (mt_load_relaxed(&is_locked)) {
 		least = mt_min_u64(least, LOCKED_BYTES);
+		probe = MT_JEMALLOC_NO_PROBE;
+	}
 	if (least == RLIM_INFINITY)
 		return false;
 	mt_object_heap_limit(address_bytes, data_bytes);
@@ -48,9 +51,8 @@ bool mt_address_space_follow(void)
 			  data_bytes == RLIM_INFINITY ? PROT_NONE : PROT_READ | PROT_WRITE);
 }
 
-/* No probe: the kernel would fill and lock it. */
 void mt_address_space_limit_locked(void)
 {
 	mt_store_relaxed(&is_locked, true);
-	(void)use_limits(LOCKED_BYTES, UINT64_MAX, MT_JEMALLOC_NO_PROBE);
+	(void)use_limits(LOCKED_BYTES, UINT64_MAX, PROT_NONE);
 }

@@ -83,7 +83,7 @@ void *mt_dlsym_replace_driver(void *handle, const char *name, const char *versio
 /* ---- heap/address_space.c ---- */
 
 /* Limits of the address space of this process (RLIMIT_AS, RLIMIT_DATA). What the library reserves
- * or keeps mapped counts against them. Owns no state. Any thread. */
+ * or keeps mapped counts against them. Owns a flag: memory is locked. Any thread. */
 
 /* Reads the limits of the process. If one is new, returns reserved address space that was never
  * used, and has jemalloc unmap what is free, from now on too. Returns whether one is. Two system

@@ -29,7 +29,7 @@ void mt_jemalloc_prof_begin(const char *conf);
 /* Sets the limit in bytes, also before jemalloc begins. From now on address space is returned, for
  * good; the limit decides how much may stay, and which extents are large enough. probe: mmap's
  * protection of a mapping that counts against the limit, by which a free looks how much is left, or
- * MT_JEMALLOC_NO_PROBE: what is free may stay. at_once: if the limit is new, purges all arenas
+ * MT_JEMALLOC_NO_PROBE: what is reused stays. at_once: if the limit is new, purges all arenas
  * under the purge lock; else the next large free does. Returns whether it is new. */
 #define MT_JEMALLOC_NO_PROBE (-1)
 bool mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once);

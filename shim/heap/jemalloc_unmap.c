@@ -21,6 +21,8 @@
 #define KEPT_LEAST_BYTES (2u << 20)
 /* Free bytes also stay mapped if they are so small a share of what could still be mapped. */
 #define ROOM_SHARE 8
+/* A heap that has grown by less than this share is taken to be as large as before. */
+#define SAME_SHARE 8
 /* Each hole may be a mapping more, and the kernel allows 65,530: so many holes fit in the limit. */
 #define HOLES_MOST       16384
 #define HOLE_LEAST_BYTES (64u << 10) /* and the step of it: whole pages of any size */
@@ -125,9 +127,9 @@ static _Atomic size_t freed_bytes; /* since the last look; counter, no ordering 
 /* at the last purge for what was freed: active pages; at the largest: with the free ones. No
  * ordering */
 static _Atomic size_t left_bytes, size_bytes;
-static _Atomic int probe_flags; /* mmap's protection, or MT_JEMALLOC_NO_PROBE; no ordering */
-static _Atomic bool is_full;    /* the kernel has once refused a mapping; flag, no ordering */
-static _Atomic bool is_refused; /* and did so since the last sweep; likewise */
+static _Atomic int probe_protection; /* mmap's protection, or MT_JEMALLOC_NO_PROBE; no ordering */
+static _Atomic bool is_full;         /* the kernel has once refused a mapping; flag, no ordering */
+static _Atomic bool is_refused;      /* and did so since the last sweep; likewise */
 
 /* From an arena to its `pac`, from there to its caches of purged and of free extents, and the hooks
  * of an arena: all have jemalloc's own. 0: not seen yet. No ordering. */
@@ -471,7 +473,7 @@ static bool is_reusing(const struct mt_heap_figures *pages)
 	size_t purged_size = mt_load_relaxed(&size_bytes);
 
 	if (pages->active_bytes >= mt_load_relaxed(&left_bytes) &&
-	    size <= purged_size + purged_size / ROOM_SHARE)
+	    size <= purged_size + purged_size / SAME_SHARE)
 		return true;
 	mt_store_relaxed(&left_bytes, pages->active_bytes);
 	mt_store_relaxed(&size_bytes, mt_max_u64(size, purged_size));
@@ -482,7 +484,7 @@ static bool is_reusing(const struct mt_heap_figures *pages)
  * little beside what it could map by itself. Pages that are locked go only with their mapping. */
 static bool may_stay(size_t kept)
 {
-	int protection = mt_load_relaxed(&probe_flags);
+	int protection = mt_load_relaxed(&probe_protection);
 	struct mt_heap_figures pages;
 
 	if (!mt_jemalloc_pages(&pages) || !is_reusing(&pages))
@@ -589,8 +591,7 @@ bool mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once)
 {
 	size_t kept = limit_bytes / KEPT_SHARE, hole = limit_bytes / HOLES_MOST;
 
-	if (mt_load_relaxed(&probe_flags) != MT_JEMALLOC_NO_PROBE)
-		mt_store_relaxed(&probe_flags, probe);
+	mt_store_relaxed(&probe_protection, probe);
 	if (kept < KEPT_LEAST_BYTES)
 		kept = KEPT_LEAST_BYTES;
 	hole = (hole / HOLE_LEAST_BYTES + 1) * HOLE_LEAST_BYTES;

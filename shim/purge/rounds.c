@@ -137,7 +137,7 @@ void mt_rounds_auto_add(struct mt_adaptive_rounds *adaptive, uint64_t bytes, boo
 /* due rounds that are published one by one */
 #define DUE_MAX 64u
 
-static _Atomic uint64_t handled;           /* number of the last round that was; no ordering */
+static _Atomic uint64_t last_handled;      /* number of a round; no ordering */
 static uint64_t timer_ns;                  /* when the next timer round ends; 0: no timer */
 static struct mt_adaptive_rounds adaptive; /* for MT_GC_ROUNDS=auto */
 
@@ -192,8 +192,8 @@ static uint64_t gc_step(const struct mt_config *cfg, bool rounds_ended,
 
 void mt_rounds_note_handled(uint64_t round)
 {
-	if (round > mt_load_relaxed(&handled))
-		mt_store_relaxed(&handled, round);
+	if (round > mt_load_relaxed(&last_handled))
+		mt_store_relaxed(&last_handled, round);
 }
 
 /* Publishes every due round, up to DUE_MAX; rounds that end together are merged into the last.
@@ -207,7 +207,7 @@ void mt_round_end_run_cleanup(uint64_t (*in_use_bytes)(void))
 	/* by level, how many came before them */
 	uint64_t merged_counts[MT_LEVEL_COUNT] = {0};
 	uint64_t count = 0;
-	uint64_t round = mt_load_relaxed(&handled);
+	uint64_t round = mt_load_relaxed(&last_handled);
 	uint64_t last;
 	uint64_t step;
 
@@ -266,7 +266,7 @@ uint64_t mt_round_end_next_ns(void)
 {
 	uint64_t next_ns = timer_ns ? timer_ns : UINT64_MAX;
 	bool waits = (mt_control_pending_bits() & (MT_CONTROL_SIGNAL | MT_CONTROL_API)) ||
-		     mt_load_relaxed(&handled) < mt_rounds_count();
+		     mt_load_relaxed(&last_handled) < mt_rounds_count();
 
 	if (waits && mt_cleanup_requested_next_ns() < next_ns)
 		next_ns = mt_cleanup_requested_next_ns();
@@ -276,7 +276,7 @@ uint64_t mt_round_end_next_ns(void)
 void mt_rounds_fork_child(void)
 {
 	mt_store_relaxed(&ended, 0);
-	mt_store_relaxed(&handled, 0);
+	mt_store_relaxed(&last_handled, 0);
 	timer_ns = 0;
 	mt_rounds_auto_start(&adaptive);
 }

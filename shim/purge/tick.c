@@ -555,6 +555,8 @@ static void note_cost(uint64_t cost_ns)
 /* Charges CPU time to the budget that is none of a cleanup. */
 static void charge(uint64_t cost_ns)
 {
+	if (!cost_ns)
+		return;
 	policy.balance_ns -= (int64_t)cost_ns;
 	mt_publish_lock()->purge_cost_ns += cost_ns;
 	mt_publish_unlock();

@@ -514,7 +514,7 @@ void mt_top_details_draw(struct mt_top_details *details, struct mt_cells *canvas
 
 /* Requests of the view to processes, and their outcomes. No function waits:
  * a request is sent when its control file is free, and every call of mt_top_actions_poll takes it
- * further. A process has up to one request at a time. For one thread. */
+ * further. A process has no more than one request at a time. For one thread. */
 
 #define MT_TOP_ACTIONS_MAX 16
 
