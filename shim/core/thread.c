@@ -228,11 +228,6 @@ bool mt_thread_is_running(const struct mt_thread *thread)
 	return mt_load_acquire(&thread->state) == STATE_RUNS;
 }
 
-bool mt_thread_has_begun(const struct mt_thread *thread)
-{
-	return mt_load_acquire(&thread->state) != STATE_NONE;
-}
-
 void mt_thread_reset(struct mt_thread *thread)
 {
 	mt_store_relaxed(&thread->state, STATE_NONE);

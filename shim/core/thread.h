@@ -28,9 +28,6 @@ bool mt_thread_start(struct mt_thread *thread, void *(*run)(void *), size_t stac
 
 bool mt_thread_is_running(const struct mt_thread *thread);
 
-/* Returns whether it runs or is being started. */
-bool mt_thread_has_begun(const struct mt_thread *thread);
-
 /* Marks the thread as not started. Called in a forked child, and by the thread itself as its last
  * step. */
 void mt_thread_reset(struct mt_thread *thread);

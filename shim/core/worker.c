@@ -43,11 +43,6 @@ bool mt_worker_is_running(void)
 	return mt_thread_is_running(&thread);
 }
 
-bool mt_worker_is_missing(void)
-{
-	return !mt_thread_has_begun(&thread) && !mt_worker_is_paused();
-}
-
 bool mt_worker_is_paused(void)
 {
 	return mt_load_acquire(&stops_count) > 0;

@@ -18,9 +18,6 @@ bool mt_worker_is_running(void);
 /* Returns whether the thread may not run, since a thread has paused it or it has ended for good. */
 bool mt_worker_is_paused(void);
 
-/* Returns whether there is no thread though there may be one: the system has refused it. */
-bool mt_worker_is_missing(void);
-
 /* Returns whether the kernel says that the thread sleeps, as it does while it waits for a lock; a
  * purge runs, or waits in the kernel. False if /proc does not tell. Opens a file. */
 bool mt_worker_is_asleep(void);

@@ -60,7 +60,8 @@ static void check_later(bool failed)
 }
 
 /* The kernel refuses the worker (RLIMIT_NPROC, pids.max, SCHED_DEADLINE): what is free goes back
- * here, for up to MT_BUDGET_PCT of the time. */
+ * here, for up to MT_BUDGET_PCT of the time. If another thread is just starting the worker, a purge
+ * too many does no harm. */
 static void purge_without_worker(void)
 {
 	static _Atomic uint64_t next_ns; /* no ordering: two threads may purge at once */
@@ -81,7 +82,7 @@ static void start_worker(void *unused)
 	if (mt_init_start_worker())
 		return;
 	check_later(true);
-	if (mt_main_exit_is_watched() && mt_worker_is_missing())
+	if (mt_main_exit_is_watched() && !mt_worker_is_paused())
 		purge_without_worker();
 }
 
