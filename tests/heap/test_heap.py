@@ -50,6 +50,15 @@ def test_zeroed_blocks_are_not_faulted_in_anew_each_time(run, env, compile_c, ba
 	assert more < 25 # a large block of which little is used: its pages come when they are used
 
 
+@pytest.mark.parametrize("size", [300, 900, 1300, 1500, 1700, 2300, 2900, 3500])
+def test_many_blocks_of_one_size_take_little_more_than_their_class(run, env, compile_c, size):
+	"""Two blocks of 1,300 bytes lay in each page: 200 MB of them took 329."""
+	got = run([compile_c("blocks_of_one_size.c"), str(size)], env(ALLOCATOR="jemalloc"))
+
+	assert (got.returncode, got.stderr) == (0, "")
+	assert float(got.stdout) < 1.4
+
+
 def test_a_short_thread_finds_the_pages_of_the_threads_before_it(run, env, compile_c):
 	"""jemalloc purges an arena that its last thread leaves: 75 faults a thread, and 3 times glibc's CPU time."""
 	got = run([compile_c("short_threads.c")], env(ALLOCATOR="jemalloc", BUDGET_PCT=0))

@@ -138,10 +138,10 @@ Test(jemalloc_conf, slabs_of_the_user_stand_single)
 	const char *conf = conf_of(NULL, "narenas:2,slab_sizes:8-8:1", 0, 1024);
 
 	cr_expect_not_null(strstr(conf, ",narenas:2,slab_sizes:8-8:1"));
-	cr_expect_null(strstr(conf, "2048"), "%s", conf);
-	cr_expect_null(strstr(conf_of("slab_sizes:8-8:1", NULL, 0, 1024), "2048"));
+	cr_expect_null(strstr(conf, "1537-2048"), "%s", conf);
+	cr_expect_null(strstr(conf_of("slab_sizes:8-8:1", NULL, 0, 1024), "1537-2048"));
 	cr_expect_not_null(
-		strstr(conf_of("slab_sizesx:1,narenas:2", "xslab_sizes:1", 0, 1024), "1-2048:1"));
+		strstr(conf_of("slab_sizesx:1,narenas:2", "xslab_sizes:1", 0, 1024), "1-1280:1"));
 }
 
 Test(jemalloc_conf, nobody_may_end_the_program_over_a_setting)
