@@ -31,9 +31,7 @@
 #define WAKE_WAIT_NS 100000u
 #define WAKE_WAITS   2000u
 
-/* The parameters of mallopt(3) before a program calls it: DEFAULT_MMAP_THRESHOLD of glibc, and
- * arenas per processor on 64-bit machines. */
-#define LIBC_MMAP_THRESHOLD (128 << 10)
+/* glibc's M_ARENA_MAX before a program calls mallopt(3), on 64-bit machines */
 #define LIBC_ARENAS_PER_CPU 8
 
 /* While asleep: the highest value that mallopt accepts, so that all blocks come from the brk heap;
@@ -239,7 +237,7 @@ static MT_COLD void drop_flags(void *ptr, size_t bytes)
 	uintptr_t first = ((uintptr_t)ptr + page - 1) / page * page;
 	uintptr_t end = ((uintptr_t)ptr + bytes) / page * page;
 
-	if (bytes >= LIBC_MMAP_THRESHOLD && end > first)
+	if (bytes >= MT_GLIBC_MMAP_THRESHOLD && end > first)
 		mt_page_flags_freed((void *)first, end - first);
 }
 
@@ -452,8 +450,7 @@ void mt_asleep_give_up(void)
 	if (!is_tuned)
 		return;
 	cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	mt_glibc_mallopt(M_MMAP_THRESHOLD, LIBC_MMAP_THRESHOLD);
-	mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);
+	mt_glibc_adapt();
 	mt_glibc_mallopt(M_ARENA_MAX,
 			 arenas ? (int)arenas : LIBC_ARENAS_PER_CPU * (cpus > 0 ? (int)cpus : 1));
 }

@@ -420,10 +420,35 @@ static MT_COLD void free_unregistered(void *ptr)
 	next.free(ptr);
 }
 
+/* M_MMAP_THRESHOLD; 0: libc adapts it. No ordering: a lost value comes with another free. */
+static _Atomic size_t threshold_bytes;
+
+void mt_glibc_adapt(void)
+{
+	mt_store_relaxed(&threshold_bytes, MT_GLIBC_MMAP_THRESHOLD);
+	mt_glibc_mallopt(M_MMAP_THRESHOLD, MT_GLIBC_MMAP_THRESHOLD);
+	mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);
+}
+
+/* A mapped block of this size was freed: the next one comes from the heap. */
+static void adapt_to(size_t bytes)
+{
+	size_t now = mt_load_relaxed(&threshold_bytes);
+
+	if (!now || bytes <= now || bytes > MT_GLIBC_MMAP_THRESHOLD_MOST)
+		return;
+	mt_store_relaxed(&threshold_bytes, bytes);
+	mt_glibc_mallopt(M_MMAP_THRESHOLD, (int)bytes);
+	mt_glibc_mallopt(M_TRIM_THRESHOLD, (int)(2 * bytes));
+}
+
 static MT_COLD void free_mapped(void *ptr)
 {
-	mt_glibc_uncount(mt_glibc_usable(ptr));
+	size_t bytes = mt_glibc_usable(ptr);
+
+	mt_glibc_uncount(bytes);
 	next.free(ptr);
+	adapt_to(bytes + 2 * sizeof(size_t)); /* with the chunk's header, as libc counts */
 }
 
 static void accounted_free(void *ptr)

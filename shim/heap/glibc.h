@@ -136,8 +136,17 @@ const struct mt_heap_ops *mt_glibc_ops(void);
 /* Calls glibc's mallopt(3). Does nothing if mt_glibc_ops returns NULL. */
 void mt_glibc_mallopt(int parameter, int value);
 
-/* Its M_TRIM_THRESHOLD before a program calls mallopt(3): DEFAULT_TRIM_THRESHOLD. */
-#define MT_GLIBC_TRIM_THRESHOLD (128 << 10)
+/* Its M_MMAP_THRESHOLD, in bytes, before it has adapted it, and the largest that it adapts it to
+ * (DEFAULT_MMAP_THRESHOLD and DEFAULT_MMAP_THRESHOLD_MAX on 64-bit machines); and its
+ * M_TRIM_THRESHOLD. */
+#define MT_GLIBC_MMAP_THRESHOLD      (128u << 10)
+#define MT_GLIBC_MMAP_THRESHOLD_MOST (32u << 20)
+#define MT_GLIBC_TRIM_THRESHOLD      (128 << 10)
+
+/* Sets both thresholds to these. glibc adapts them to the mapped blocks that are freed, until
+ * mallopt is first called: the accounting free does so from now on, by the same rule (mallopt(3),
+ * M_MMAP_THRESHOLD). A program's own call of mallopt is not seen. */
+void mt_glibc_adapt(void);
 
 /* Calls glibc's malloc_trim(3). Returns its reply. */
 int mt_glibc_trim(size_t pad);

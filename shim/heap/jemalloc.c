@@ -41,8 +41,6 @@ void *mt_je_sbrk(intptr_t bytes);
 
 /* longest wait of a thread of the program that asks for figures */
 #define INFO_WAIT_NS (10 * MT_NS_PER_MS)
-/* From here on libc gives a block a mapping of its own: DEFAULT_MMAP_THRESHOLD of glibc. */
-#define LIBC_MMAP_THRESHOLD (128u << 10)
 
 const bool mt_jemalloc_is_built = true;
 
@@ -422,7 +420,7 @@ static bool jemalloc_info(struct mt_mallinfo *out)
 		.keepcost =
 			(ask("stats.arenas.4096.pdirty") + ask("stats.arenas.4096.pmuzzy")) * page};
 	out->arena = ask("stats.active") + out->keepcost;
-	mt_jemalloc_large_classes(LIBC_MMAP_THRESHOLD, &out->hblks, &out->hblkhd);
+	mt_jemalloc_large_classes(MT_GLIBC_MMAP_THRESHOLD, &out->hblks, &out->hblkhd);
 	return is_new;
 }
 

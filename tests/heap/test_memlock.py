@@ -92,6 +92,14 @@ def test_the_reason_for_libcs_malloc_is_mlockall_and_no_other(run, env, compile_
 	assert reasons == ["the program imports mlockall"], got.stderr
 
 
+def test_a_program_that_stays_on_libcs_malloc_keeps_its_adapting_threshold(run, env, bare, compile_c):
+	"""ffmpeg imports mlockall by libjack: libc mapped and unmapped the buffer of each frame, 2.8 times the page faults."""
+	program = [compile_c("frames.c")]
+	free, shimmed = (int(run(program, settings).stdout) for settings in (bare, env()))
+
+	assert shimmed < 2 * free + 400
+
+
 @pytest.mark.parametrize("shift", range(4))
 def test_a_program_whose_versions_lie_between_its_symbols_and_their_names_wakes_up(run, env, compile_c, shift):
 	"""What lld links, rustc's programs too: the versions were read as symbols, and one of four died."""
