@@ -131,6 +131,8 @@ void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t ali
 
 	if (mt_unlikely(free_before))
 		purge_unfit(free_before);
+	if (block && !mt_jemalloc_thread_grows)
+		mt_jemalloc_reuse_take(block, bytes, zero);
 	return block;
 }
 
@@ -233,6 +235,7 @@ void __wrap_je_large_dalloc(void *thread, void *extent)
 
 	mt_jemalloc_errors_check_large(extent);
 	bytes = bytes_of(thread, extent);
+	mt_jemalloc_reuse_free(((const struct mt_extent *)extent)->address, bytes);
 	__real_je_large_dalloc(thread, extent);
 	if (mt_unlikely(bytes >= MT_JEMALLOC_LARGE_LEAST) && on_freed &&
 	    mt_jemalloc_thread_has_allocated())

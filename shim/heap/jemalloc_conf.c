@@ -24,9 +24,9 @@
  * 16 stays keep 582 MiB after a purge instead of 1144. No class leaves more than an eighth of its
  * slab unused: 1536 and 2560 B have two pages and 3072 B three (jemalloc's own), since of one page
  * they would waste a quarter or more. A thread's cache is then counted in slabs of fewer blocks, so
- * it has 8 slabs instead of 2, and up to 200 blocks as ever: otherwise it is refilled so often that a mixed pair of malloc and free costs 105
- * instructions instead of 96 (99 with jemalloc's own slabs and caches). Making more slabs costs
- * survivors about a fifth more CPU time.
+ * it has 8 slabs instead of 2, and up to 200 blocks as ever: otherwise it is refilled so often that
+ * a mixed pair of malloc and free costs 105 instructions instead of 96 (99 with jemalloc's own
+ * slabs and caches). Making more slabs costs survivors about a fifth more CPU time.
  *
  * Of blocks above a page a cache holds few, since nothing takes them from a thread that sleeps: 200
  * idle threads had 1.7 MB each, now 0.6. A pair of malloc and free of 8 to 32 kB takes 270 ns
@@ -34,7 +34,7 @@
 #define DEFAULT_CONF                                                                               \
 	"oversize_threshold:262144,dirty_decay_ms:-1,muzzy_decay_ms:-1,lg_extent_max_active_fit:"  \
 	"40,"                                                                                      \
-	"lg_tcache_nslots_mul:3,tcache_nslots_small_min:4,tcache_nslots_large:2"
+	"lg_tcache_nslots_mul:3,tcache_nslots_small_min:4,tcache_nslots_large:8"
 #define DEFAULT_SLABS "slab_sizes:1-1280:1|1281-1536:2|1537-2048:1|2049-2560:2|3073-4096:1"
 
 /* The first five are refused to everyone: a bad setting, or what the kernel refuses, is a line on

@@ -667,7 +667,8 @@ void mt_je_ehooks_default_zero_impl(void *from, size_t bytes);
 /* Whole pages, by the thread that allocates. */
 void mt_je_ehooks_default_zero_impl(void *from, size_t bytes)
 {
-	if (bytes <= WRITTEN_BYTES || madvise(from, bytes, MADV_DONTNEED) != 0)
+	if ((bytes <= WRITTEN_BYTES && !mt_jemalloc_reuse_is_sparse(bytes)) ||
+	    madvise(from, bytes, MADV_DONTNEED) != 0)
 		memset(from, 0, bytes);
 }
 

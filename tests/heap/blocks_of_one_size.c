@@ -1,5 +1,5 @@
-/* Takes 64 MB in blocks of argv[1] bytes, writes them, and prints by how much the resident memory has
- * grown for each byte asked for. */
+/* Takes 64 MB in blocks of argv[1] bytes, writes them, and prints by how much the resident memory
+ * has grown for each byte asked for. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -59,6 +59,24 @@ def test_many_blocks_of_one_size_take_little_more_than_their_class(run, env, com
 	assert float(got.stdout) < 1.4
 
 
+@pytest.mark.parametrize("bytes_each", [100_000, 1_000_000, 20_000_000])
+@pytest.mark.parametrize("how", ["malloc", "calloc"])
+def test_blocks_taken_again_as_capacity_do_not_keep_the_pages_of_those_before(run, env, compile_c, how, bytes_each):
+	"""192 MB used and freed, then taken again at once, a byte of each used: all stayed resident, and was killed at limits that bare survives."""
+	got = run([compile_c("taken_again.c"), how, str(bytes_each)], env(ALLOCATOR="jemalloc"))
+
+	assert (got.returncode, got.stderr) == (0, "")
+	assert int(got.stdout) < 64
+
+
+def test_blocks_that_are_taken_before_they_are_filled_keep_their_pages(run, env, compile_c):
+	"""They look unused when the next one is taken: what the program has written when it frees them counts."""
+	got = run([compile_c("taken_again.c"), "fill", "1000000"], env(ALLOCATOR="jemalloc", BUDGET_PCT=0))
+
+	assert (got.returncode, got.stderr) == (0, "")
+	assert int(got.stdout) < 4 * 49_152 / 4 # a quarter of one fault for each page
+
+
 def test_a_short_thread_finds_the_pages_of_the_threads_before_it(run, env, compile_c):
 	"""jemalloc purges an arena that its last thread leaves: 75 faults a thread, and 3 times glibc's CPU time."""
 	got = run([compile_c("short_threads.c")], env(ALLOCATOR="jemalloc", BUDGET_PCT=0))
