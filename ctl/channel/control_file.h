@@ -97,9 +97,6 @@ enum mt_err mt_set_request_parse(const char *text, struct mt_request *out,
 const char *mt_set_request_unavailable(const struct mt_request *request,
 				       const struct mt_stats_head *head);
 
-/* Replaces the error in *why, from the process, by a more precise one if there is one. */
-void mt_set_request_explain(const struct mt_request *request, struct mt_error_reason *why);
-
 /* Returns the present value of the setting in the process as it is set, "?" if it is not in the
  * file. prof is "on" or "off". */
 const char *mt_set_request_value(const struct mt_request *request,

@@ -119,13 +119,20 @@ static enum mt_err check_owner(int fd, mode_t kind, const struct mt_process *pro
 	return MT_ERR_OK;
 }
 
+static enum mt_err asleep_error(struct mt_error_reason *why)
+{
+	mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: it has no files");
+	why->lacks_files = true;
+	return MT_ERR_NOT_AVAILABLE;
+}
+
 static enum mt_err open_file(int directory, const char *name, int flags, int *out_fd,
 			     struct mt_error_reason *why)
 {
 	int fd = openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0 && errno == ENOENT)
-		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, MT_STATS_DIR_ASLEEP);
+		return asleep_error(why);
 	if (fd < 0)
 		return mt_error_because(
 			why, errno == ELOOP ? MT_ERR_FOREIGN : MT_ERR_SYSTEM, "%s: %s", name,
@@ -185,7 +192,7 @@ static enum mt_err open_in(const struct mt_process *process, const char *path,
 	enum mt_err error;
 
 	if (directory < 0 && errno == ENOENT)
-		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, MT_STATS_DIR_ASLEEP);
+		return asleep_error(why);
 	if (directory < 0)
 		return mt_error_because(why, MT_ERR_FOREIGN, "%.150s: %s", path,
 					errno == EXDEV ? "refused: it leads through /proc"
@@ -387,7 +394,7 @@ static enum mt_err no_files_error(const struct mt_process *process, const char *
 	reason = why_unusable(process, own ? own : path);
 	spend_since(process, from_ns);
 	if (!reason)
-		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, MT_STATS_DIR_ASLEEP);
+		return asleep_error(why);
 	return mt_error_because(why, MT_ERR_FOREIGN,
 				"awake or asleep is not known: its %s%.150s %s, and the library "
 				"keeps no files there",

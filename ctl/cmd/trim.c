@@ -96,7 +96,7 @@ static void say_gc(const struct mt_process *process, bool dry_run, struct mt_sta
 	struct mt_error_reason why;
 	uint64_t live, expected_ns;
 
-	if (mt_target_read(process, file, &why) != MT_ERR_OK || !file->head.python[0])
+	if (mt_target_read(process, file, &why) != MT_ERR_OK || !file->head.python)
 		return;
 	live = file->head.snapshot.heap_live_bytes;
 	for (size_t i = 0; i < MT_CLEANUPS_COUNT; i++)

@@ -104,8 +104,8 @@ static bool uses_pymalloc(const struct mt_facts *facts)
 {
 	const char *value = mt_facts_variable(facts, "PYTHONMALLOC");
 
-	if (!facts->is_python || strstr(facts->last.head.python, "is answered") ||
-	    strcmp(facts->last.head.python, "object heap") == 0)
+	if (!facts->is_python || facts->last.head.python == MT_PYTHON_USES_MALLOC ||
+	    facts->last.head.python == MT_PYTHON_USES_OBJECT_HEAP)
 		return false;
 	return !value || !*value || strncmp(value, "pymalloc", 8) == 0 ||
 	       strcmp(value, "default") == 0;
@@ -206,7 +206,7 @@ void mt_diagnose_read_maps(struct mt_facts *facts)
 		note_file(facts, line.name);
 	}
 	free(maps);
-	facts->is_python |= *facts->last.head.python != '\0';
+	facts->is_python |= facts->last.head.python != MT_PYTHON_USES_UNKNOWN;
 	facts->has_pymalloc = uses_pymalloc(facts);
 	facts->huge_pages_on_request = gives_huge_pages_on_request();
 }

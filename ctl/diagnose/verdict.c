@@ -412,7 +412,11 @@ static struct mt_short_text remedy(const struct mt_facts *facts, const struct wa
 	if (wait->is_over)
 		return mt_text_format(", and %s did not settle it",
 				      mt_text_span((uint64_t)(facts->duration_s * 1e9)).text);
-	return mt_text_format(", use --for %s", mt_diagnose_time(wait->needed_s).text);
+	if (facts->source == MT_FACTS_LAST)
+		return mt_text_format("%s", "");
+	return mt_text_format(", %s %s",
+			      facts->source == MT_FACTS_RECORDED ? "record for" : "use --for",
+			      mt_diagnose_time(wait->needed_s).text);
 }
 
 /* What is said of a figure in doubt, before its size and behind it, and what comes within the time
@@ -738,8 +742,8 @@ static void describe_call_site(const struct mt_facts *facts, const struct mt_tre
 	if (share >= MUCH_SHARE)
 		snprintf(out, 200, ", %s of it at %.*s", share >= MOST_SHARE ? "most" : "much",
 			 (int)strcspn(where, ","), where);
-	else if (strstr(guess->text, " in blocks of "))
-		snprintf(out, 200, "%.60s", strstr(guess->text, " in blocks of "));
+	else if (guess->block_bytes)
+		snprintf(out, 200, " in blocks of %s B", mt_text_count(guess->block_bytes).text);
 }
 
 /* Growth that may be of a program that loads its data: how fast, where, and when it is decided. */

@@ -289,7 +289,7 @@ void mt_tick_start(bool is_first)
 	const struct mt_publish_identity identity = {
 		.allocator = backend->allocator,
 		.evidence = backend->evidence,
-		.mode = mt_backend_mode_name(backend->mode),
+		.mode = backend->mode,
 		.conf = backend->conf,
 	};
 
