@@ -61,7 +61,7 @@ static int check(const char *pid_text, double threshold, bool json)
 			     (int)pid);
 	if (find_limit(&process, pid, &memory) != MT_ERR_OK) {
 		mt_error_say("neither a cgroup limit nor /proc/meminfo can be read");
-		return MT_EXIT_USAGE;
+		return MT_EXIT_NOT_PERMITTED;
 	}
 	above = mt_limit_percent(&memory) >= threshold;
 	mt_text_clean(memory.source, sizeof(memory.source));

@@ -235,8 +235,9 @@ struct mt_facts {
 	double age_s; /* since the start of the process, at the end; 0: not known */
 	/* neither awake nor asleep: it does not carry the shim, or its file is refused */
 	bool awake, asleep, ended, interrupted;
-	bool is_fork;   /* of its parent's program: it holds what malloc has served there */
-	bool has_woken; /* since the first sample: those before are dropped */
+	bool is_stopped; /* at the last sample: by SIGSTOP, or by a debugger */
+	bool is_fork;    /* of its parent's program: it holds what malloc has served there */
+	bool has_woken;  /* since the first sample: those before are dropped */
 	/* of the last samples in a row: it did not reply, since it is stopped or hangs */
 	unsigned silent_count;
 	char why_not[160]; /* then: why it has no published values */

@@ -428,10 +428,13 @@ static uint64_t status_bytes(const char *status, const char *key)
 static bool read_status(struct mt_facts *facts, struct mt_sample *to)
 {
 	char *status = mt_process_read(facts->process.pid, "status", NULL);
+	const char *state;
 	uint64_t thp;
 
 	if (!status)
 		return false;
+	state = strstr(status, "\nState:\t");
+	facts->is_stopped = state && strchr("Tt", state[strlen("\nState:\t")]);
 	(void)mt_read_file_number(status, "Threads", &facts->threads_last);
 	if (!facts->samples_count)
 		facts->threads_first = facts->threads_last;

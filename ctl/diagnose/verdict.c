@@ -588,6 +588,21 @@ static bool decide_ended(const struct mt_facts *facts, struct mt_diagnosis *out)
 	return true;
 }
 
+/* What a stopped process holds tells of no trend, for however long it is observed. */
+static bool decide_stopped(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	struct mt_finding *finding;
+
+	if (!facts->is_stopped || (out->count && out->list[0].confidence >= MT_DIAGNOSE_CONFIDENT))
+		return false;
+	out->count = 0;
+	finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+				 "the process is stopped (by a signal or a debugger)");
+	show_seen(facts, finding);
+	mt_finding_advise(finding, "Let it run (kill -CONT PID), and diagnose it again.");
+	return true;
+}
+
 /* Why there is no verdict if nobody could look: too few samples, no figures. */
 static bool decide_unseen(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
@@ -927,7 +942,7 @@ void mt_diagnose_decide(const struct mt_facts *facts, struct mt_diagnosis *out)
 	out->count = kept;
 	if (kept)
 		qsort(out->list, kept, sizeof(out->list[0]), by_weight);
-	if (decide_ended(facts, out) || decide_unseen(facts, out)) {
+	if (decide_ended(facts, out) || decide_stopped(facts, out) || decide_unseen(facts, out)) {
 		lead_with_last(out);
 	} else {
 		mt_rules_run(facts, MT_SHOWN_NOW, out);
