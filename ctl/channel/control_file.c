@@ -478,11 +478,6 @@ enum mt_exit mt_trim_reply_exit(const struct mt_trim_reply *reply)
 	return reply->has_cleanup ? MT_EXIT_OK : MT_EXIT_NOTHING;
 }
 
-bool mt_trim_reply_freed(const struct mt_trim_reply *reply)
-{
-	return !reply->error && reply->has_cleanup && reply->cleanup.result == 1;
-}
-
 /* ---- trim json ---- */
 
 json_t *mt_trim_json_reply(const struct mt_process *process, const struct mt_trim_reply *reply)

@@ -205,7 +205,7 @@ static int finish_one(const struct trim *trim, const struct mt_process *process,
 						   : mt_target_why_asleep(process));
 	else if (!reply->error && !trim->json)
 		print_cleanup(process, &reply->cleanup);
-	if (mt_trim_reply_exit(reply) == MT_EXIT_OK && trim->check && !mt_trim_reply_freed(reply))
+	if (mt_trim_reply_exit(reply) == MT_EXIT_OK && trim->check && reply->cleanup.result != 1)
 		return MT_EXIT_NOTHING;
 	return mt_trim_reply_exit(reply);
 }
