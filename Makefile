@@ -156,7 +156,7 @@ $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map shim/mtshim.l
 ctl_src := $(sort $(wildcard ctl/*.c ctl/*/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
 # The shim's own parser of a setting's value, its reading of cgroups and of NVML, and what these need.
-ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config.o core/config_value.o core/cgroup.o core/cgroup_path.o core/log.o \
+ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config.o core/config_value.o core/cgroup.o core/cgroup_path.o core/file_owner.o core/log.o \
 	gpu/nvml.o sys/format.o sys/loader.o sys/loader_gate.o sys/lock.o sys/main_thread.o sys/os.o sys/raw_syscall.o)
 # Of libdw only the headers: mtctl loads it when it needs it.
 ctl_packages := jansson libdw zlib

@@ -196,6 +196,22 @@ static bool poll(struct mt_control_call *call, struct mt_stats_head *head, enum 
 	return true;
 }
 
+static bool is_prof(const struct mt_request *request)
+{
+	return strcmp(request->name, "prof") == 0;
+}
+
+/* Returns why the process has refused the request. */
+static const char *refusal_text(const struct mt_request *request, uint64_t error)
+{
+	if (request->kind == MT_REQUEST_SET && error == MT_ERR_UNKNOWN)
+		return "its shim is of another version than this mtctl, and has no such setting";
+	if (request->kind == MT_REQUEST_SET && is_prof(request) && error == MT_ERR_SYSTEM)
+		return "it cannot walk stacks: that takes libgcc_s.so.1, glibc 2.35 and "
+		       "process_vm_readv";
+	return mt_error_text(error);
+}
+
 /* Sends the request, or looks for its reply; *head is the last head that was read. */
 static void step_reply(struct mt_control_call *call, struct mt_stats_head *head)
 {
@@ -210,7 +226,7 @@ static void step_reply(struct mt_control_call *call, struct mt_stats_head *head)
 	if (!reply->error && head->snapshot.request_error) {
 		reply->request_error = head->snapshot.request_error;
 		mt_error_because(&reply->why, MT_ERR_INVALID, "%s",
-				 mt_error_text(reply->request_error));
+				 refusal_text(&call->request, reply->request_error));
 	}
 	if (call->changed_user || call->deadline_ns > latest_ns)
 		call->deadline_ns = latest_ns;
@@ -338,27 +354,10 @@ enum mt_err mt_set_request_parse(const char *text, struct mt_request *out,
 	return MT_ERR_OK;
 }
 
-static bool is_prof(const struct mt_request *request)
-{
-	return strcmp(request->name, "prof") == 0;
-}
-
 const char *mt_set_request_unavailable(const struct mt_request *request,
 				       const struct mt_stats_head *head)
 {
 	return is_prof(request) ? mt_stats_why_no_profile(head) : NULL;
-}
-
-void mt_set_request_explain(const struct mt_request *request, struct mt_error_reason *why)
-{
-	if (strcmp(why->text, mt_error_text(MT_ERR_UNKNOWN)) == 0)
-		mt_error_because(
-			why, MT_ERR_UNKNOWN,
-			"its shim is of another version than this mtctl, and has no such setting");
-	if (is_prof(request) && strcmp(why->text, mt_error_text(MT_ERR_SYSTEM)) == 0)
-		mt_error_because(why, MT_ERR_SYSTEM,
-				 "it cannot walk stacks: that takes libgcc_s.so.1, glibc 2.35 and "
-				 "process_vm_readv");
 }
 
 const char *mt_set_request_value(const struct mt_request *request, const struct mt_stats_file *file)
@@ -477,11 +476,6 @@ enum mt_exit mt_trim_reply_exit(const struct mt_trim_reply *reply)
 	if (reply->error)
 		return mt_error_exit(reply->error);
 	return reply->has_cleanup ? MT_EXIT_OK : MT_EXIT_NOTHING;
-}
-
-bool mt_trim_reply_freed(const struct mt_trim_reply *reply)
-{
-	return !reply->error && reply->has_cleanup && reply->cleanup.result == 1;
 }
 
 /* ---- trim json ---- */

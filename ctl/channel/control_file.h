@@ -28,7 +28,7 @@ struct mt_trim_reply {
 	/* the process has refused, with this number of sys/attr.h; 0: it has not */
 	uint64_t request_error;
 	bool has_cleanup;
-	struct mt_stats_cleanup cleanup;
+	struct mt_stats_cleanup cleanup; /* zeroed if there is none */
 };
 
 enum mt_control_state {
@@ -97,9 +97,6 @@ enum mt_err mt_set_request_parse(const char *text, struct mt_request *out,
 const char *mt_set_request_unavailable(const struct mt_request *request,
 				       const struct mt_stats_head *head);
 
-/* Replaces the error in *why, from the process, by a more precise one if there is one. */
-void mt_set_request_explain(const struct mt_request *request, struct mt_error_reason *why);
-
 /* Returns the present value of the setting in the process as it is set, "?" if it is not in the
  * file. prof is "on" or "off". */
 const char *mt_set_request_value(const struct mt_request *request,
@@ -137,9 +134,6 @@ const char *mt_trim_reply_error(const struct mt_trim_reply *reply);
 /* Returns MT_EXIT_OK if the process has made a cleanup or is asleep, MT_EXIT_NOTHING if it
  * has refused, else the exit code of the error. */
 enum mt_exit mt_trim_reply_exit(const struct mt_trim_reply *reply);
-
-/* Returns whether memory was freed. */
-bool mt_trim_reply_freed(const struct mt_trim_reply *reply);
 
 /* ---- as JSON ; the caller owns each object ---- */
 

@@ -15,6 +15,7 @@
 #include "ctl/process/clock.h"
 #include "ctl/process/process_probe.h"
 #include "ctl/process/read_file.h"
+#include "core/file_owner.h"
 #include "core/stats_layout.h"
 
 /* CPU time to follow the MT_DIR of another user; a plain path takes some microseconds */
@@ -119,13 +120,20 @@ static enum mt_err check_owner(int fd, mode_t kind, const struct mt_process *pro
 	return MT_ERR_OK;
 }
 
+static enum mt_err asleep_error(struct mt_error_reason *why)
+{
+	mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: it has no files");
+	why->lacks_files = true;
+	return MT_ERR_NOT_AVAILABLE;
+}
+
 static enum mt_err open_file(int directory, const char *name, int flags, int *out_fd,
 			     struct mt_error_reason *why)
 {
 	int fd = openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0 && errno == ENOENT)
-		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, MT_STATS_DIR_ASLEEP);
+		return asleep_error(why);
 	if (fd < 0)
 		return mt_error_because(
 			why, errno == ELOOP ? MT_ERR_FOREIGN : MT_ERR_SYSTEM, "%s: %s", name,
@@ -153,10 +161,17 @@ static enum mt_err check_same_owner(int directory, int file, struct mt_error_rea
 	return MT_ERR_OK;
 }
 
+struct wanted {
+	const struct mt_process *process;
+	enum mt_stats_dir_file which;
+};
+
 /* Opens a file in a directory that has been checked. */
-static enum mt_err open_at(const struct mt_process *process, int directory,
-			   enum mt_stats_dir_file which, int *out_fd, struct mt_error_reason *why)
+static enum mt_err open_at(const struct wanted *wanted, int directory, int *out_fd,
+			   struct mt_error_reason *why)
 {
+	const struct mt_process *process = wanted->process;
+	enum mt_stats_dir_file which = wanted->which;
 	char name[96];
 	int file = -1;
 	enum mt_err error;
@@ -178,23 +193,23 @@ static enum mt_err open_at(const struct mt_process *process, int directory,
 	return error;
 }
 
-static enum mt_err open_in(const struct mt_process *process, const char *path,
-			   enum mt_stats_dir_file which, int *out_fd, struct mt_error_reason *why)
+static enum mt_err open_in(const struct wanted *wanted, const char *path, int *out_fd,
+			   struct mt_error_reason *why)
 {
-	int directory = open_directory(process, path);
+	int directory = open_directory(wanted->process, path);
 	enum mt_err error;
 
 	if (directory < 0 && errno == ENOENT)
-		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, MT_STATS_DIR_ASLEEP);
+		return asleep_error(why);
 	if (directory < 0)
 		return mt_error_because(why, MT_ERR_FOREIGN, "%.150s: %s", path,
 					errno == EXDEV ? "refused: it leads through /proc"
 					: errno == ELOOP || errno == ENOTDIR
 						? "refused: not a directory"
 						: strerror(errno));
-	error = check_owner(directory, S_IFDIR, process, why);
+	error = check_owner(directory, S_IFDIR, wanted->process, why);
 	if (!error)
-		error = open_at(process, directory, which, out_fd, why);
+		error = open_at(wanted, directory, out_fd, why);
 	close(directory);
 	return error;
 }
@@ -320,14 +335,13 @@ static void spend_since(const struct mt_process *process, uint64_t from_ns)
 		mt_env_dir_remember(process, MT_ENV_DIR_COSTLY, NULL);
 }
 
-static enum mt_err open_in_own(const struct mt_process *process, const char *path,
-			       enum mt_stats_dir_file which, int *out_fd,
+static enum mt_err open_in_own(const struct wanted *wanted, const char *path, int *out_fd,
 			       struct mt_error_reason *why)
 {
 	uint64_t from_ns = mt_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
-	enum mt_err error = open_in(process, path, which, out_fd, why);
+	enum mt_err error = open_in(wanted, path, out_fd, why);
 
-	spend_since(process, from_ns);
+	spend_since(wanted->process, from_ns);
 	return error;
 }
 
@@ -387,7 +401,7 @@ static enum mt_err no_files_error(const struct mt_process *process, const char *
 	reason = why_unusable(process, own ? own : path);
 	spend_since(process, from_ns);
 	if (!reason)
-		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, MT_STATS_DIR_ASLEEP);
+		return asleep_error(why);
 	return mt_error_because(why, MT_ERR_FOREIGN,
 				"awake or asleep is not known: its %s%.150s %s, and the library "
 				"keeps no files there",
@@ -397,6 +411,7 @@ static enum mt_err no_files_error(const struct mt_process *process, const char *
 enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_dir_file which,
 			      int *out_fd, struct mt_error_reason *why)
 {
+	const struct wanted wanted = {process, which};
 	char own[PATH_MAX], paths[3][PATH_MAX] = {"", "", ""};
 	enum mt_err error = MT_ERR_NOT_AVAILABLE;
 	enum mt_env_dir_state answer;
@@ -410,7 +425,7 @@ enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_di
 		return mt_error_because(why, MT_ERR_FOREIGN,
 					"refused: the path of its MT_DIR takes long to follow");
 	if (answer == MT_ENV_DIR_NAMED)
-		error = open_in_own(process, own, which, out_fd, why);
+		error = open_in_own(&wanted, own, out_fd, why);
 	if (error != MT_ERR_NOT_AVAILABLE)
 		return error;
 	named_path(paths[0], sizeof(paths[0]));
@@ -421,7 +436,7 @@ enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_di
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && error == MT_ERR_NOT_AVAILABLE;
 	     i++)
 		if (paths[i][0])
-			error = open_in(process, paths[i], which, out_fd, why);
+			error = open_in(&wanted, paths[i], out_fd, why);
 	if (error != MT_ERR_NOT_AVAILABLE || which == MT_STATS_DIR_HEAP ||
 	    which == MT_STATS_DIR_BLOCKS || which == MT_STATS_DIR_LINES)
 		return error;
@@ -447,10 +462,11 @@ static bool is_same_directory(const struct mt_process *process, const char *path
 /* The environment of a program that rewrites its title cannot be read: its file tells. */
 static bool has_file_in(const struct mt_process *process, const char *own)
 {
+	const struct wanted wanted = {process, MT_STATS_DIR_STATS};
 	struct mt_error_reason why;
 	int fd;
 
-	if (open_in(process, own, MT_STATS_DIR_STATS, &fd, &why) != MT_ERR_OK)
+	if (open_in(&wanted, own, &fd, &why) != MT_ERR_OK)
 		return false;
 	close(fd);
 	return true;
@@ -517,6 +533,7 @@ static enum mt_err open_near(struct near *place, const char *path, const struct 
 enum mt_err mt_stats_dir_open_near(const struct mt_process *process, int *out_fd,
 				   struct mt_error_reason *why)
 {
+	const struct wanted wanted = {process, MT_STATS_DIR_STATS};
 	char paths[2][PATH_MAX];
 	enum mt_err error = MT_ERR_NOT_AVAILABLE;
 
@@ -526,7 +543,7 @@ enum mt_err mt_stats_dir_open_near(const struct mt_process *process, int *out_fd
 	for (size_t i = 0; i < (paths[0][0] ? 1 : 2) && error; i++) {
 		if (!paths[i][0] || open_near(&near[i], paths[i], process, why) != MT_ERR_OK)
 			continue;
-		error = open_at(process, near[i].fd - 1, MT_STATS_DIR_STATS, out_fd, why);
+		error = open_at(&wanted, near[i].fd - 1, out_fd, why);
 		if (error && error != MT_ERR_NOT_AVAILABLE)
 			break;
 	}
@@ -539,99 +556,44 @@ void mt_stats_dir_forget(void)
 		close_near(&near[i]);
 }
 
-static bool is_kind(const char *word)
-{
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
-		if (strcmp(word, suffixes[i]) == 0)
-			return true;
-	return false;
-}
-
-/* A number as the shim writes it: digits, without leading zeros. */
-static bool parse_number(const char **text, uint64_t *out, char after)
-{
-	char *end;
-
-	if (**text < '0' || **text > '9' || (**text == '0' && (*text)[1] != after))
-		return false;
-	errno = 0;
-	*out = strtoull(*text, &end, 10);
-	if (errno || *end != after)
-		return false;
-	*text = end + 1;
-	return true;
-}
-
-/* PID-START-PIDNS.KIND. */
-static bool parse_name(const char *name, struct mt_process *out)
-{
-	uint64_t pid, start, pidns;
-
-	if (!parse_number(&name, &pid, '-') || !parse_number(&name, &start, '-') ||
-	    !parse_number(&name, &pidns, '.'))
-		return false;
-	if (pid < 1 || pid > INT_MAX || !is_kind(name))
-		return false;
-	*out = (struct mt_process){.pid = (pid_t)pid, .start_ticks = start, .pidns = pidns};
-	return true;
-}
-
-/* Start times count from the boot of the time namespace of the reader (time_namespaces(7)), so the
- * start time of a process in another one differs from the one in the name. If the namespace
- * cannot be read, the process belongs to another user and has no files here. */
-static bool is_in_our_time(pid_t pid)
-{
-	struct stat ours, theirs;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/time", (int)pid);
-	return stat("/proc/self/ns/time", &ours) != 0 || stat(path, &theirs) != 0 ||
-	       ours.st_ino == theirs.st_ino;
-}
-
-/* Returns whether the process has ended, or its pid is another process now. A process that is
- * hidden may still run. */
-static bool is_gone(const struct mt_process *process)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d", (int)process->pid);
-	if (access(path, F_OK) != 0)
-		return errno == ENOENT;
-	return !mt_process_is_alive(process) && is_in_our_time(process->pid);
-}
+struct sweep {
+	const struct mt_process *list; /* alive, sorted by pid */
+	size_t count;
+	uint64_t pidns;
+	int folder;
+};
 
 /* A process that is not in the list may have started since. */
-static bool is_listed(const struct mt_process *owner, const struct mt_process *list, size_t count)
+static bool is_listed(const struct sweep *sweep, const struct mt_file_owner *owner)
 {
-	size_t place = mt_ancestry_find(list, count, owner->pid);
+	size_t place = mt_ancestry_find(sweep->list, sweep->count, (pid_t)owner->pid);
 
-	return place != MT_ANCESTRY_NONE && list[place].start_ticks == owner->start_ticks;
+	return place != MT_ANCESTRY_NONE && sweep->list[place].start_ticks == owner->start_ticks;
+}
+
+static bool sweep_file(const char *name, const struct mt_file_owner *owner, void *data)
+{
+	const struct sweep *sweep = data;
+
+	if (owner->pidns == sweep->pidns && !is_listed(sweep, owner) &&
+	    (mt_file_owner_is_missing(owner) || mt_file_owner_has_ended(owner)))
+		unlinkat(sweep->folder, name, 0);
+	return true;
 }
 
 void mt_stats_dir_sweep(const struct mt_process *list, size_t count)
 {
 	const struct mt_process self = {.uid = geteuid()};
-	uint64_t own_pidns = mt_process_own_pidns();
+	struct sweep sweep = {.list = list, .count = count, .pidns = mt_process_own_pidns()};
 	char path[PATH_MAX];
-	struct mt_process owner;
 	struct mt_error_reason why;
-	const struct dirent *entry;
-	DIR *directory;
-	int fd;
 
 	mt_stats_dir_path(path, sizeof(path));
-	fd = own_pidns ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-	if (fd < 0)
+	sweep.folder =
+		sweep.pidns ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	if (sweep.folder < 0)
 		return;
-	directory = check_owner(fd, S_IFDIR, &self, &why) == MT_ERR_OK ? fdopendir(fd) : NULL;
-	if (!directory) {
-		close(fd);
-		return;
-	}
-	while ((entry = readdir(directory)))
-		if (parse_name(entry->d_name, &owner) && owner.pidns == own_pidns &&
-		    !is_listed(&owner, list, count) && is_gone(&owner))
-			unlinkat(fd, entry->d_name, 0);
-	closedir(directory);
+	if (check_owner(sweep.folder, S_IFDIR, &self, &why) == MT_ERR_OK)
+		(void)mt_file_owner_each(sweep.folder, NULL, sweep_file, &sweep);
+	close(sweep.folder);
 }

@@ -22,9 +22,6 @@
 #include "ctl/process/process.h"
 #include "shim/core/stats_layout.h"
 
-/* the reason if a process has no files, or none yet */
-#define MT_STATS_DIR_ASLEEP "asleep: it has no files"
-
 #define X(kind, suffix) MT_STATS_DIR_##kind,
 enum mt_stats_dir_file { MT_FILE_KINDS(X) };
 #undef X

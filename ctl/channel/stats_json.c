@@ -268,9 +268,9 @@ json_t *mt_stats_json(const struct mt_target *target)
 	mt_json_set_bool(root, "library_deleted", target->process.library_deleted);
 	mt_json_set_text(root, "allocator", head->allocator);
 	mt_json_set_text(root, "evidence", head->evidence);
-	mt_json_set_text(root, "mode", head->mode);
+	mt_json_set_text(root, "mode", mt_stats_word_mode(head->mode));
 	mt_json_set_text(root, "conf", head->conf);
-	mt_json_set_text(root, "python", head->python);
+	mt_json_set_text(root, "python", mt_stats_word_python(head->python));
 	mt_json_set_text(root, "cuda", head->cuda);
 	mt_json_set_u64_if(root, "driver_version", head->driver_version, head->driver_version);
 	mt_json_set_text(root, "limit_source", head->limit_source);

@@ -311,11 +311,9 @@ const char *mt_target_why_asleep(const struct mt_process *process)
 enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 			    const struct mt_error_reason *why)
 {
-	bool lacks_files =
-		error == MT_ERR_NOT_AVAILABLE && strcmp(why->text, MT_STATS_DIR_ASLEEP) == 0;
-
 	mt_error_say("process %d (%s): %s%s%s", (int)process->pid, process->comm, why->text,
-		     lacks_files ? ": " : "", lacks_files ? mt_target_why_asleep(process) : "");
+		     why->lacks_files ? ": " : "",
+		     why->lacks_files ? mt_target_why_asleep(process) : "");
 	if (error == MT_ERR_FOREIGN &&
 	    (!process->shimmed || (geteuid() != 0 && geteuid() != process->uid)))
 		return MT_EXIT_NOT_PERMITTED;

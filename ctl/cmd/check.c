@@ -27,14 +27,11 @@ static enum mt_err find_limit(const struct mt_process *process, pid_t pid, struc
 {
 	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
 	struct mt_error_reason why;
-	enum mt_err error;
+	bool is_read = process->shimmed && mt_target_read(process, file, &why) == MT_ERR_OK;
+	enum mt_err error = process->shimmed
+				    ? mt_process_limit_find(process, is_read ? file : NULL, out)
+				    : mt_limit_find("", pid, out);
 
-	if (!process->shimmed)
-		error = mt_limit_find("", pid, out);
-	else if (mt_target_read(process, file, &why) == MT_ERR_OK)
-		error = mt_process_limit_find(process, file, out);
-	else
-		error = mt_process_limit_find(process, NULL, out);
 	free(file);
 	return error;
 }
@@ -61,7 +58,7 @@ static int check(const char *pid_text, double threshold, bool json)
 			     (int)pid);
 	if (find_limit(&process, pid, &memory) != MT_ERR_OK) {
 		mt_error_say("neither a cgroup limit nor /proc/meminfo can be read");
-		return MT_EXIT_USAGE;
+		return MT_EXIT_NOT_PERMITTED;
 	}
 	above = mt_limit_percent(&memory) >= threshold;
 	mt_text_clean(memory.source, sizeof(memory.source));

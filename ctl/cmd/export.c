@@ -205,7 +205,7 @@ static int write_repeatedly(const struct export *export)
 {
 	const struct timespec pause = {.tv_sec = (time_t)(export->every_ms / 1000),
 				       .tv_nsec = (long)(export->every_ms % 1000) * 1000000};
-	struct mt_error_reason why = {""}, printed = {""};
+	struct mt_error_reason why = {.text = ""}, printed = {.text = ""};
 	sigset_t endings = mt_command_block_endings();
 
 	do {

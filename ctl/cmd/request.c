@@ -176,9 +176,7 @@ static enum mt_exit set(struct mt_target *target, const struct mt_request *reque
 	}
 	snprintf(before, sizeof(before), "%s", mt_set_request_value(request, &target->file));
 	error = mt_control_file_request(&target->process, *request, TIMEOUT_MS, &why);
-	if (error)
-		mt_set_request_explain(request, &why);
-	else
+	if (!error)
 		error = mt_target_read(&target->process, &target->file, &why);
 	if (error) {
 		mt_error_say("process %d (%s): %s: %s", (int)target->process.pid,

@@ -453,9 +453,9 @@ static void print_facts(const struct mt_stats_file *file)
 	const struct mt_stats_head *head = &file->head;
 
 	printf("\n%-10s %s, %s (mode %s), shim %s\n", "allocator", head->allocator, head->evidence,
-	       head->mode, head->shim_version);
+	       mt_stats_word_mode(head->mode), head->shim_version);
 	print_line("conf", head->conf);
-	print_line("python", head->python);
+	print_line("python", mt_stats_word_python(head->python));
 	print_cuda(head);
 	printf("%-10s %s\n", "signal",
 	       mt_stats_word_disposition(head->snapshot.signal_disposition));

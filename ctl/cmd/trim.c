@@ -96,7 +96,7 @@ static void say_gc(const struct mt_process *process, bool dry_run, struct mt_sta
 	struct mt_error_reason why;
 	uint64_t live, expected_ns;
 
-	if (mt_target_read(process, file, &why) != MT_ERR_OK || !file->head.python[0])
+	if (mt_target_read(process, file, &why) != MT_ERR_OK || !file->head.python)
 		return;
 	live = file->head.snapshot.heap_live_bytes;
 	for (size_t i = 0; i < MT_CLEANUPS_COUNT; i++)
@@ -205,7 +205,7 @@ static int finish_one(const struct trim *trim, const struct mt_process *process,
 						   : mt_target_why_asleep(process));
 	else if (!reply->error && !trim->json)
 		print_cleanup(process, &reply->cleanup);
-	if (mt_trim_reply_exit(reply) == MT_EXIT_OK && trim->check && !mt_trim_reply_freed(reply))
+	if (mt_trim_reply_exit(reply) == MT_EXIT_OK && trim->check && reply->cleanup.result != 1)
 		return MT_EXIT_NOTHING;
 	return mt_trim_reply_exit(reply);
 }

@@ -224,14 +224,20 @@ struct mt_diagnose_classes {
 	size_t count;
 };
 
+/* Of a live process, from a recording, or from what a process that is gone has left: it cannot be
+ * observed for longer. */
+enum mt_facts_source { MT_FACTS_LIVE, MT_FACTS_RECORDED, MT_FACTS_LAST };
+
 struct mt_facts {
+	enum mt_facts_source source;
 	struct mt_process process;
 	double duration_s;
 	double age_s; /* since the start of the process, at the end; 0: not known */
 	/* neither awake nor asleep: it does not carry the shim, or its file is refused */
 	bool awake, asleep, ended, interrupted;
-	bool is_fork;   /* of its parent's program: it holds what malloc has served there */
-	bool has_woken; /* since the first sample: those before are dropped */
+	bool is_stopped; /* at the last sample: by SIGSTOP, or by a debugger */
+	bool is_fork;    /* of its parent's program: it holds what malloc has served there */
+	bool has_woken;  /* since the first sample: those before are dropped */
 	/* of the last samples in a row: it did not reply, since it is stopped or hangs */
 	unsigned silent_count;
 	char why_not[160]; /* then: why it has no published values */
@@ -298,6 +304,7 @@ struct mt_finding {
 	double bytes;            /* explained; growth counts up to the horizon */
 	double confidence;       /* 0 to 1 */
 	double growth_per_s;     /* the part of the growth of RSS that it explains */
+	uint64_t block_bytes;    /* of one size are most blocks that it explains; 0: of none */
 	bool is_of_tree;         /* of all processes together */
 	bool is_headline;        /* its text needs no word of a verdict before it */
 	char text[640];

@@ -104,8 +104,8 @@ static bool uses_pymalloc(const struct mt_facts *facts)
 {
 	const char *value = mt_facts_variable(facts, "PYTHONMALLOC");
 
-	if (!facts->is_python || strstr(facts->last.head.python, "is answered") ||
-	    strcmp(facts->last.head.python, "object heap") == 0)
+	if (!facts->is_python || facts->last.head.python == MT_PYTHON_USES_MALLOC ||
+	    facts->last.head.python == MT_PYTHON_USES_OBJECT_HEAP)
 		return false;
 	return !value || !*value || strncmp(value, "pymalloc", 8) == 0 ||
 	       strcmp(value, "default") == 0;
@@ -206,7 +206,7 @@ void mt_diagnose_read_maps(struct mt_facts *facts)
 		note_file(facts, line.name);
 	}
 	free(maps);
-	facts->is_python |= *facts->last.head.python != '\0';
+	facts->is_python |= facts->last.head.python != MT_PYTHON_USES_UNKNOWN;
 	facts->has_pymalloc = uses_pymalloc(facts);
 	facts->huge_pages_on_request = gives_huge_pages_on_request();
 }
@@ -428,10 +428,13 @@ static uint64_t status_bytes(const char *status, const char *key)
 static bool read_status(struct mt_facts *facts, struct mt_sample *to)
 {
 	char *status = mt_process_read(facts->process.pid, "status", NULL);
+	const char *state;
 	uint64_t thp;
 
 	if (!status)
 		return false;
+	state = strstr(status, "\nState:\t");
+	facts->is_stopped = state && strchr("Tt", state[strlen("\nState:\t")]);
 	(void)mt_read_file_number(status, "Threads", &facts->threads_last);
 	if (!facts->samples_count)
 		facts->threads_first = facts->threads_last;

@@ -96,17 +96,6 @@ static void find_filler(struct mt_last_summary *summary)
 					: most;
 }
 
-/* A process that is gone cannot be recorded for longer. */
-static void forget_future(struct mt_diagnosis *diagnosis)
-{
-	for (size_t i = 0; i < diagnosis->count; i++) {
-		char *at = strstr(diagnosis->list[i].text, ", record for ");
-
-		if (at)
-			*at = '\0';
-	}
-}
-
 void mt_last_summary_find(const struct mt_last_look *look, struct mt_last_summary *out)
 {
 	const struct mt_stats_sample *before = minute_before(&look->file);
@@ -123,9 +112,9 @@ void mt_last_summary_find(const struct mt_last_look *look, struct mt_last_summar
 	mt_recording_of_last_look(look, &recording);
 	mt_recorded_facts(&recording, out->facts);
 	out->facts->last = look->file.stats;
+	out->facts->source = MT_FACTS_LAST;
 	mt_diagnose_decide(out->facts, out->diagnosis);
 	mt_recorded_advise(out->diagnosis);
-	forget_future(out->diagnosis);
 	mt_recording_free(&recording);
 }
 

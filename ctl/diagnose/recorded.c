@@ -130,6 +130,7 @@ void mt_recorded_facts(const struct mt_recording *recording, struct mt_facts *ou
 	uint64_t rounds = 0;
 
 	out->process = (struct mt_process){.pid = (pid_t)recording->pid, .shimmed = true};
+	out->source = MT_FACTS_RECORDED;
 	if (root) {
 		snprintf(out->process.comm, sizeof(out->process.comm), "%s", root->comm);
 		snprintf(out->process.command, sizeof(out->process.command), "%s", root->command);
@@ -150,18 +151,6 @@ void mt_recorded_facts(const struct mt_recording *recording, struct mt_facts *ou
 	free(all.list);
 }
 
-/* "..., use --for 4m" becomes "..., record for 4m". */
-static void reword(char *text, size_t text_bytes)
-{
-	static const char option[] = "use --for ", plain[] = "record for ";
-	char *at = strstr(text, option), rest[240];
-
-	if (!at)
-		return;
-	snprintf(rest, sizeof(rest), "%s", at + strlen(option));
-	snprintf(at, text_bytes - (size_t)(at - text), "%s%s", plain, rest);
-}
-
 /* Whether an advice has a command for a process that is still there. */
 static bool names_process(const char *advice)
 {
@@ -177,7 +166,6 @@ void mt_recorded_advise(struct mt_diagnosis *diagnosis)
 		struct mt_finding *finding = &diagnosis->list[i];
 		size_t kept = 0;
 
-		reword(finding->text, sizeof(finding->text));
 		for (size_t k = 0; k < finding->advice_count; k++)
 			if (!names_process(finding->advice[k]))
 				memmove(finding->advice[kept++], finding->advice[k],

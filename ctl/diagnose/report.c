@@ -115,7 +115,7 @@ static void print_sampling(const struct mt_facts *facts, const struct mt_diagnos
 		       mt_diagnose_confidence_word(diagnosis->list[0].confidence),
 		       diagnosis->list[0].confidence * 100);
 	putchar('.');
-	if (facts->silent_count && !facts->ended)
+	if (facts->silent_count && !facts->ended && !facts->is_stopped)
 		printf("\n  It does not answer (stopped, or it hangs): the figures of its heap are "
 		       "old.");
 	else if (facts->trim.requested && !facts->trim.done)

@@ -94,7 +94,7 @@ static void show_hoard(const struct mt_facts *facts, const struct hoard *hoard,
 	mt_finding_bytes(finding, "RSS before", "rss_bytes", last->rss_bytes);
 	mt_finding_show(finding, "allocator", "heap_arenas_count",
 			(double)mt_facts_now(facts)->heap_arenas_count, "%s, mode %s",
-			facts->last.head.allocator, facts->last.head.mode);
+			facts->last.head.allocator, mt_stats_word_mode(facts->last.head.mode));
 }
 
 /* What of the hoard a trim returns; 0 if that is too little for a finding. */
@@ -397,6 +397,7 @@ void mt_rule_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_diagnose_rate(live->slope).text, mt_diagnose_rate(live->slope_low).text,
 		mt_diagnose_rate(live->slope_high).text, blocks);
 	finding->growth_per_s = live->slope;
+	finding->block_bytes = class.share >= CLASS_SHARE ? class.block_bytes : 0;
 	mt_finding_trend(finding, "live heap", "live", live);
 	mt_finding_bytes(finding, "live heap at the end", "heap_live_bytes",
 			 mt_text_round_u64(live->last));

@@ -163,12 +163,14 @@ void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_fi
 	else if (set && strcmp(set, "off") != 0 && strcmp(set, "auto") != 0 &&
 		 !mt_facts_variable(facts, "PYTHONMALLOC") &&
 		 !mt_facts_variable(facts, "PYTHONDEVMODE"))
-		mt_finding_advise(
-			finding,
-			"MT_PYTHON_MALLOC=%.16s has no effect on this Python (%.60s): "
-			"restart it with another one, and %.80s.",
-			set, *facts->last.head.python ? facts->last.head.python : "it does not ask",
-			why);
+		mt_finding_advise(finding,
+				  "MT_PYTHON_MALLOC=%.16s has no effect on this Python (%.60s): "
+				  "restart it with another one, and %.80s.",
+				  set,
+				  facts->last.head.python
+					  ? mt_stats_word_python(facts->last.head.python)
+					  : "it does not ask",
+				  why);
 	else
 		mt_finding_advise(finding,
 				  "Restart it with MT_PYTHON_MALLOC=on (or PYTHONMALLOC=malloc): "
@@ -217,8 +219,8 @@ void mt_rule_python_arenas(const struct mt_facts *facts, struct mt_diagnosis *ou
 	mt_finding_bytes(finding, "anonymous memory in all", "anon_bytes", last->anon_bytes);
 	mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
 	mt_finding_show(finding, "small objects", "pymalloc_used", 1, "in pymalloc (%s)",
-			*facts->last.head.python ? facts->last.head.python
-						 : "PYTHONMALLOC is not set");
+			facts->last.head.python ? mt_stats_word_python(facts->last.head.python)
+						: "PYTHONMALLOC is not set");
 	mt_diagnose_advise_python_malloc(facts, finding,
 					 "small objects then live where the shim can purge");
 	mt_finding_name(finding, "python-malloc");

@@ -163,7 +163,7 @@ void mt_rule_pressure_seen(const struct mt_facts *facts, struct mt_diagnosis *ou
 void mt_rule_arenas_bounded(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const char *arenas = setting(facts, "arena_max");
-	bool embedded = strcmp(facts->last.head.mode, "jemalloc") == 0;
+	bool embedded = facts->last.head.mode == MT_MODE_JEMALLOC;
 
 	if (is_set(arenas))
 		mt_finding_note(out, MT_OK, "arenas_bounded", NULL, "at most %.20s arenas", arenas);

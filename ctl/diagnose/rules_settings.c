@@ -105,7 +105,7 @@ void mt_rule_spread_over_arenas(const struct mt_facts *facts, struct mt_diagnosi
 {
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	const char *conf = mt_stats_file_setting(&facts->last, "malloc_conf");
-	bool embedded = strcmp(facts->last.head.mode, "jemalloc") == 0;
+	bool embedded = facts->last.head.mode == MT_MODE_JEMALLOC;
 	bool glibc = !embedded && strcmp(facts->last.head.allocator, "glibc") == 0;
 	uint64_t unused = unused_at_peak(facts);
 	struct mt_finding *finding;
@@ -153,7 +153,7 @@ void mt_rule_left_between_blocks(const struct mt_facts *facts, struct mt_diagnos
 		record ? mt_sat_sub(record->anon_after_bytes, record->live_after_bytes + outside)
 		       : 0;
 
-	if (strcmp(head->mode, "system") != 0 || facts->has_pymalloc || !record ||
+	if (head->mode != MT_MODE_SYSTEM || facts->has_pymalloc || !record ||
 	    !is_waste(left, record->rss_after_bytes))
 		return;
 	recommend(
@@ -312,7 +312,7 @@ void mt_rule_computes_on_small_objects(const struct mt_facts *facts, struct mt_d
 	double cpu_s = (double)now->cpu_ns / 1e9,
 	       a_second = cpu_s > 0 ? (double)now->heap_alloc_count / cpu_s : 0;
 
-	if (!facts->is_python || !strstr(facts->last.head.python, "is answered") ||
+	if (!facts->is_python || facts->last.head.python != MT_PYTHON_USES_MALLOC ||
 	    cpu_s < AWAKE_MIN_S || a_second < ALLOCS_PER_CPU_S ||
 	    now->rss_peak_bytes > SMALL_BYTES ||
 	    now->purged_bytes > now->rss_peak_bytes / WASTE_SHARE)

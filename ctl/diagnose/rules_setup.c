@@ -46,24 +46,24 @@ void mt_rule_allocator(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_head *head = &facts->last.head;
 	bool is_unknown = strcmp(head->allocator, "unknown") == 0,
-	     is_shadowed = strcmp(head->mode, "shadowed") == 0;
+	     is_shadowed = head->mode == MT_MODE_SHADOWED;
 
 	mt_finding_note(
 		out, is_unknown || is_shadowed ? MT_WARN : MT_OK, "allocator",
 		is_shadowed  ? "something else serves malloc: put libmtshim.so first in LD_PRELOAD"
 		: is_unknown ? "its heap is only counted; MT_ALLOCATOR=jemalloc replaces it"
 			     : NULL,
-		"allocator: %s, mode %s", head->allocator, head->mode);
+		"allocator: %s, mode %s", head->allocator, mt_stats_word_mode(head->mode));
 	add_fact(out, "evidence", head->evidence);
 	add_fact(out, "conf", head->conf);
-	add_fact(out, "python", head->python);
+	add_fact(out, "python", mt_stats_word_python(head->python));
 }
 
 void mt_rule_version(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_head *head = &facts->last.head;
 
-	if (strcmp(head->mode, "system") == 0 && strcmp(head->allocator, "glibc") != 0 &&
+	if (head->mode == MT_MODE_SYSTEM && strcmp(head->allocator, "glibc") != 0 &&
 	    strcmp(head->allocator, "unknown") != 0)
 		mt_finding_note(
 			out, MT_NOTE, "embedded", NULL,

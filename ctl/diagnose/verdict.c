@@ -412,7 +412,11 @@ static struct mt_short_text remedy(const struct mt_facts *facts, const struct wa
 	if (wait->is_over)
 		return mt_text_format(", and %s did not settle it",
 				      mt_text_span((uint64_t)(facts->duration_s * 1e9)).text);
-	return mt_text_format(", use --for %s", mt_diagnose_time(wait->needed_s).text);
+	if (facts->source == MT_FACTS_LAST)
+		return mt_text_format("%s", "");
+	return mt_text_format(", %s %s",
+			      facts->source == MT_FACTS_RECORDED ? "record for" : "use --for",
+			      mt_diagnose_time(wait->needed_s).text);
 }
 
 /* What is said of a figure in doubt, before its size and behind it, and what comes within the time
@@ -584,6 +588,21 @@ static bool decide_ended(const struct mt_facts *facts, struct mt_diagnosis *out)
 	return true;
 }
 
+/* What a stopped process holds tells of no trend, for however long it is observed. */
+static bool decide_stopped(const struct mt_facts *facts, struct mt_diagnosis *out)
+{
+	struct mt_finding *finding;
+
+	if (!facts->is_stopped || (out->count && out->list[0].confidence >= MT_DIAGNOSE_CONFIDENT))
+		return false;
+	out->count = 0;
+	finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
+				 "the process is stopped (by a signal or a debugger)");
+	show_seen(facts, finding);
+	mt_finding_advise(finding, "Let it run (kill -CONT PID), and diagnose it again.");
+	return true;
+}
+
 /* Why there is no verdict if nobody could look: too few samples, no figures. */
 static bool decide_unseen(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
@@ -738,8 +757,8 @@ static void describe_call_site(const struct mt_facts *facts, const struct mt_tre
 	if (share >= MUCH_SHARE)
 		snprintf(out, 200, ", %s of it at %.*s", share >= MOST_SHARE ? "most" : "much",
 			 (int)strcspn(where, ","), where);
-	else if (strstr(guess->text, " in blocks of "))
-		snprintf(out, 200, "%.60s", strstr(guess->text, " in blocks of "));
+	else if (guess->block_bytes)
+		snprintf(out, 200, " in blocks of %s B", mt_text_count(guess->block_bytes).text);
 }
 
 /* Growth that may be of a program that loads its data: how fast, where, and when it is decided. */
@@ -923,7 +942,7 @@ void mt_diagnose_decide(const struct mt_facts *facts, struct mt_diagnosis *out)
 	out->count = kept;
 	if (kept)
 		qsort(out->list, kept, sizeof(out->list[0]), by_weight);
-	if (decide_ended(facts, out) || decide_unseen(facts, out)) {
+	if (decide_ended(facts, out) || decide_stopped(facts, out) || decide_unseen(facts, out)) {
 		lead_with_last(out);
 	} else {
 		mt_rules_run(facts, MT_SHOWN_NOW, out);

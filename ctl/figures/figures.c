@@ -262,7 +262,7 @@ static const char *word(const char *const *words, size_t count, uint64_t number)
 /* The function that returns the text of a row of a list, X(name, text). */
 #define X(name, text) text,
 #define WORDS(function, list)                                                                      \
-	const char *function(uint32_t number)                                                      \
+	const char *function(uint64_t number)                                                      \
 	{                                                                                          \
 		static const char *const words[] = {list(X)};                                      \
                                                                                                    \
@@ -272,6 +272,8 @@ WORDS(mt_stats_word_reason, MT_REASONS)
 WORDS(mt_stats_word_gc_state, MT_GC_STATES)
 WORDS(mt_stats_word_gpu_state, MT_GPU_STATES)
 WORDS(mt_stats_word_oom_cause, MT_OOM_CAUSES)
+WORDS(mt_stats_word_mode, MT_MODES)
+WORDS(mt_stats_word_python, MT_PYTHON_USES)
 #undef WORDS
 #undef X
 
@@ -394,7 +396,8 @@ const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
 		 "MT_ALLOCATOR=jemalloc",
 		 "--python shows the lines of this Python program without a restart; for stacks of "
 		 "C start it with MT_PROF=on and MT_ALLOCATOR=jemalloc"}};
-	bool is_other = strcmp(head->mode, "jemalloc") != 0;
+	bool is_other = head->mode != MT_MODE_JEMALLOC;
 
-	return head->snapshot.prof_state ? NULL : texts[is_other][*head->python != '\0'];
+	return head->snapshot.prof_state ? NULL
+					 : texts[is_other][head->python != MT_PYTHON_USES_UNKNOWN];
 }

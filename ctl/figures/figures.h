@@ -67,10 +67,10 @@ struct mt_table *mt_device_table(const struct mt_stats_device *device);
 
 /* Of a cleanup: its reason, its level, the state of Python's garbage collection and of the GPU
  * caches. */
-const char *mt_stats_word_reason(uint32_t reason);
+const char *mt_stats_word_reason(uint64_t reason);
 const char *mt_stats_word_level(uint64_t level);
-const char *mt_stats_word_gc_state(uint32_t state);
-const char *mt_stats_word_gpu_state(uint32_t state);
+const char *mt_stats_word_gc_state(uint64_t state);
+const char *mt_stats_word_gpu_state(uint64_t state);
 
 /* Returns the name of a framework whose caches a cleanup can empty ("torch", "cupy", "numba"), with
  * its bit in the frameworks of a cleanup in *out_bit. Returns NULL past the last index. */
@@ -86,8 +86,13 @@ const char *mt_stats_word_outcome(const struct mt_stats_cleanup *cleanup);
 /* Who receives SIGUSR1: signal_disposition of a snapshot. */
 const char *mt_stats_word_disposition(uint64_t disposition);
 
+/* Returns which allocator serves malloc (enum mt_mode), and where CPython's small objects are (enum
+ * mt_python_use); "" if that is unknown. */
+const char *mt_stats_word_mode(uint64_t mode);
+const char *mt_stats_word_python(uint64_t use);
+
 /* Returns the likely cause in an out-of-memory report. */
-const char *mt_stats_word_oom_cause(uint32_t cause);
+const char *mt_stats_word_oom_cause(uint64_t cause);
 
 /* Returns the CUDA version of the driver, "12.8", or "unknown". */
 struct mt_short_text mt_stats_word_driver(const struct mt_stats_head *head);

@@ -57,9 +57,7 @@ static void clean_head(struct mt_stats_head *head)
 	mt_text_clean(head->comm, sizeof(head->comm));
 	mt_text_clean(head->allocator, sizeof(head->allocator));
 	mt_text_clean(head->evidence, sizeof(head->evidence));
-	mt_text_clean(head->mode, sizeof(head->mode));
 	mt_text_clean(head->conf, sizeof(head->conf));
-	mt_text_clean(head->python, sizeof(head->python));
 	mt_text_clean(head->cuda, sizeof(head->cuda));
 	mt_text_clean(head->limit_source, sizeof(head->limit_source));
 	mt_text_clean(head->rank, sizeof(head->rank));

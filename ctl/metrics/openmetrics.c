@@ -92,7 +92,7 @@ static void write_process(struct mt_exposition *page, const struct source *sourc
 
 	(void)source;
 	mt_labels_add(&labels, "allocator", head->allocator);
-	mt_labels_add(&labels, "mode", head->mode);
+	mt_labels_add(&labels, "mode", mt_stats_word_mode(head->mode));
 	mt_labels_add(&labels, "shim_version", head->shim_version);
 	mt_exposition_sample(page, &labels, 1);
 }

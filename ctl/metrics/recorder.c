@@ -166,7 +166,7 @@ static json_t *recorder_process_line(const struct watched *watched,
 		return line;
 	mt_json_set_text(line, "shim_version", file->head.shim_version);
 	mt_json_set_text(line, "allocator", file->head.allocator);
-	mt_json_set_text(line, "mode", file->head.mode);
+	mt_json_set_text(line, "mode", mt_stats_word_mode(file->head.mode));
 	mt_json_set(line, "rank", *file->head.rank ? json_string(file->head.rank) : json_null());
 	mt_json_set(line, "devices", devices_json(file));
 	mt_json_set(line, "settings", mt_stats_json_settings(file));
@@ -491,7 +491,7 @@ static bool put_state(struct mt_recorder *recorder, struct watched *watched, uin
 	uint64_t identity = update_identity(recorder, watched);
 	uint32_t devices = watched->devices_count;
 	enum watched_state state;
-	struct mt_error_reason why = {""};
+	struct mt_error_reason why = {.text = ""};
 
 	state = read_state(recorder, watched, &why);
 	if (state == WATCHED_AWAKE) {

@@ -746,7 +746,7 @@ static bool is_over_many_lines(const struct reader *reader)
 static enum mt_err read_file(struct reader *reader, const char *path, struct mt_recording *out,
 			     struct mt_error_reason *why)
 {
-	struct mt_error_reason reason = {""};
+	struct mt_error_reason reason = {.text = ""};
 	enum mt_err error = read_lines(reader, out, &reason);
 
 	if (error && is_over_many_lines(reader)) {

@@ -28,6 +28,7 @@ enum mt_err mt_error_because(struct mt_error_reason *why, enum mt_err error, con
 	vsnprintf(why->text, sizeof(why->text), format, arguments);
 	va_end(arguments);
 	mt_text_clean(why->text, sizeof(why->text));
+	why->lacks_files = false;
 	return error;
 }
 

@@ -4,6 +4,7 @@
 #ifndef MT_CTL_OUTPUT_ERROR_H
 #define MT_CTL_OUTPUT_ERROR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,7 @@ enum mt_exit {
 
 struct mt_error_reason {
 	char text[320];
+	bool lacks_files; /* of a process: it is asleep, and has none or none yet */
 };
 
 /* Returns the sentence of sys/attr.h for an error number, which may come from a file. */

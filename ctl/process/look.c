@@ -179,7 +179,7 @@ static void ask_shim(struct mt_look *out)
 	struct mt_error_reason why;
 
 	if (!out->process.shimmed || mt_target_read_head(&out->process, &head, &why) ||
-	    strcmp(head.mode, "jemalloc") != 0)
+	    head.mode != MT_MODE_JEMALLOC)
 		return;
 	out->how = MT_LOOK_LIBRARY;
 	snprintf(out->allocator, sizeof(out->allocator), "jemalloc");

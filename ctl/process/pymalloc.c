@@ -21,6 +21,8 @@
 static const uint64_t pool_sizes[] = {16384, 4096};
 
 struct batch {
+	pid_t pid;
+	uint64_t pool_bytes; /* of one pool */
 	struct iovec remote[BATCH];
 	unsigned char headers[BATCH][MT_PYMALLOC_HEADER_BYTES];
 	size_t count;
@@ -75,12 +77,12 @@ static bool is_resident(struct batch *batch, uint64_t address)
 }
 
 /* process_vm_readv(2) ends at a page that cannot be read. The rest is read again behind it. */
-static void read_batch(pid_t pid, uint64_t pool_bytes, struct batch *batch, struct mt_pymalloc *sum)
+static void read_batch(struct batch *batch, struct mt_pymalloc *sum)
 {
 	for (size_t first = 0; first < batch->count && !batch->refused; first++) {
 		struct iovec local = {batch->headers[first],
 				      (batch->count - first) * MT_PYMALLOC_HEADER_BYTES};
-		ssize_t got = process_vm_readv(pid, &local, 1, batch->remote + first,
+		ssize_t got = process_vm_readv(batch->pid, &local, 1, batch->remote + first,
 					       batch->count - first, 0);
 		size_t whole = got > 0 ? (size_t)got / MT_PYMALLOC_HEADER_BYTES : 0;
 
@@ -88,10 +90,10 @@ static void read_batch(pid_t pid, uint64_t pool_bytes, struct batch *batch, stru
 		for (size_t i = first; i < first + whole; i++) {
 			uint64_t live;
 
-			if (!mt_pymalloc_parse_header(batch->headers[i], pool_bytes, &live))
+			if (!mt_pymalloc_parse_header(batch->headers[i], batch->pool_bytes, &live))
 				continue;
 			sum->pools_count++;
-			sum->pools_bytes += pool_bytes;
+			sum->pools_bytes += batch->pool_bytes;
 			sum->live_bytes += live;
 		}
 		first += whole;
@@ -99,9 +101,9 @@ static void read_batch(pid_t pid, uint64_t pool_bytes, struct batch *batch, stru
 	batch->count = 0;
 }
 
-static bool scan(pid_t pid, char *maps, uint64_t pool_bytes, struct batch *batch,
-		 struct mt_pymalloc *sum)
+static bool scan(char *maps, struct batch *batch, struct mt_pymalloc *sum)
 {
+	uint64_t pool_bytes = batch->pool_bytes;
 	struct mt_maps_line line;
 
 	while (mt_maps_next(&maps, &line)) {
@@ -115,10 +117,10 @@ static bool scan(pid_t pid, char *maps, uint64_t pool_bytes, struct batch *batch
 			batch->remote[batch->count++] =
 				(struct iovec){(void *)(uintptr_t)at, MT_PYMALLOC_HEADER_BYTES};
 			if (batch->count == BATCH)
-				read_batch(pid, pool_bytes, batch, sum);
+				read_batch(batch, sum);
 		}
 	}
-	read_batch(pid, pool_bytes, batch, sum);
+	read_batch(batch, sum);
 	return !batch->refused;
 }
 
@@ -131,15 +133,17 @@ bool mt_pymalloc_read(const struct mt_process *process, struct mt_pymalloc *out)
 	memset(out, 0, sizeof(*out));
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)process->pid);
 	batch->pagemap = open(path, O_RDONLY | O_CLOEXEC);
+	batch->pid = process->pid;
 	batch->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	for (size_t i = 0; batch->pagemap >= 0 && i < sizeof(pool_sizes) / sizeof(pool_sizes[0]) &&
 			   !out->pools_count;
 	     i++) {
 		char *maps = mt_process_maps(process->pid);
 
+		batch->pool_bytes = pool_sizes[i];
 		batch->refused = false;
 		batch->entries_count = 0;
-		known = maps && scan(process->pid, maps, pool_sizes[i], batch, out);
+		known = maps && scan(maps, batch, out);
 		free(maps);
 	}
 	if (batch->pagemap >= 0)

@@ -324,6 +324,7 @@ void mt_smaps_compare(const struct mt_smaps *child, const struct mt_smaps *paren
 /* One of the two processes, with its pagemap. */
 struct side {
 	pid_t pid;
+	const struct mt_smaps *smaps;
 	int pagemap;
 	uint64_t page[PAGE_WORDS];
 };
@@ -367,17 +368,17 @@ static bool maps(const struct mt_smaps *smaps, uint64_t address)
 
 /* Candidates are spread by the private bytes of a mapping, so that large mappings that are nearly
  * empty get few. */
-static void compare(struct side *child, const struct mt_smaps *child_smaps, struct side *parent,
-		    const struct mt_smaps *parent_smaps, unsigned *out_compared,
+static void compare(struct side *child, struct side *parent, unsigned *out_compared,
 		    unsigned *out_alike)
 {
+	const struct mt_smaps *smaps = child->smaps;
 	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), own_bytes = 0;
 
-	for (size_t i = 0; i < child_smaps->count; i++)
-		if (is_private_anon(&child_smaps->list[i]))
-			own_bytes += child_smaps->list[i].sizes.private_dirty_bytes;
-	for (size_t i = 0; i < child_smaps->count && own_bytes; i++) {
-		const struct mt_smaps_mapping *mapping = &child_smaps->list[i];
+	for (size_t i = 0; i < smaps->count; i++)
+		if (is_private_anon(&smaps->list[i]))
+			own_bytes += smaps->list[i].sizes.private_dirty_bytes;
+	for (size_t i = 0; i < smaps->count && own_bytes; i++) {
+		const struct mt_smaps_mapping *mapping = &smaps->list[i];
 		uint64_t share = is_private_anon(mapping) ? mapping->sizes.private_dirty_bytes *
 								    CANDIDATES / own_bytes
 							  : 0;
@@ -390,7 +391,7 @@ static void compare(struct side *child, const struct mt_smaps *child_smaps, stru
 		for (uint64_t at = mapping->start; step && at < mapping->end; at += step) {
 			bool alike, tells;
 
-			if (!is_own(child, at, page_bytes) || !maps(parent_smaps, at) ||
+			if (!is_own(child, at, page_bytes) || !maps(parent->smaps, at) ||
 			    !is_own(parent, at, page_bytes) || !read_page(child, at) ||
 			    !read_page(parent, at))
 				continue;
@@ -412,12 +413,12 @@ static int open_pagemap(pid_t pid)
 bool mt_cow_sharing_share(pid_t child, const struct mt_smaps *child_smaps, pid_t parent,
 			  const struct mt_smaps *parent_smaps, double *out_share)
 {
-	struct side ours = {.pid = child, .pagemap = open_pagemap(child)};
-	struct side theirs = {.pid = parent, .pagemap = open_pagemap(parent)};
+	struct side ours = {child, child_smaps, open_pagemap(child), {0}};
+	struct side theirs = {parent, parent_smaps, open_pagemap(parent), {0}};
 	unsigned compared = 0, alike = 0;
 
 	if (ours.pagemap >= 0 && theirs.pagemap >= 0)
-		compare(&ours, child_smaps, &theirs, parent_smaps, &compared, &alike);
+		compare(&ours, &theirs, &compared, &alike);
 	if (ours.pagemap >= 0)
 		close(ours.pagemap);
 	if (theirs.pagemap >= 0)

@@ -33,14 +33,15 @@
 
 /* ---- the look ---- */
 
-static enum mt_err send(const struct mt_process *process, uint64_t ms, uint32_t depth,
-			uint64_t *out_seq, struct mt_error_reason *why)
+/* value: of the request, dump_layout.h has its form */
+static enum mt_err send(const struct mt_process *process, const char *value, uint64_t *out_seq,
+			struct mt_error_reason *why)
 {
 	struct mt_request request = {.kind = MT_REQUEST_LINES};
 	struct mt_stats_head head;
 	enum mt_err error;
 
-	snprintf(request.value, sizeof(request.value), "%" PRIu64 " %u", ms, depth);
+	snprintf(request.value, sizeof(request.value), "%s", value);
 	error = mt_control_file_exchange(process, request, REQUEST_TIMEOUT_MS, &head, why);
 	if (head.snapshot.request_error == MT_ERR_NOT_AVAILABLE)
 		return mt_error_because(why, MT_ERR_NOT_AVAILABLE,
@@ -57,53 +58,59 @@ static enum mt_err has_ended(struct mt_error_reason *why)
 	return mt_error_because(why, MT_ERR_UNKNOWN, "the process has ended during the look");
 }
 
+/* A look that runs. */
+struct look {
+	const struct mt_process *process;
+	uint64_t seq; /* of the request that began it */
+	struct mt_lines_file *out;
+	enum begun begun;
+};
+
 /* Returns true with the file, or with the reason why there will be none. A file of an earlier
  * request counts as none. */
-static bool poll(const struct mt_process *process, uint64_t seq, struct mt_lines_file *out,
-		 enum begun *begun, enum mt_err *error, struct mt_error_reason *why)
+static bool poll(struct look *look, enum mt_err *error, struct mt_error_reason *why)
 {
-	bool is_alive = mt_process_is_alive(process);
+	bool is_alive = mt_process_is_alive(look->process);
+	struct mt_lines_head *head = &look->out->head;
 	int fd;
 
-	*error = mt_stats_dir_open(process, MT_STATS_DIR_LINES, &fd, why);
+	*error = mt_stats_dir_open(look->process, MT_STATS_DIR_LINES, &fd, why);
 	if (!*error) {
-		*error = mt_lines_file_read(fd, out, why);
+		*error = mt_lines_file_read(fd, look->out, why);
 		close(fd);
 		if (*error)
 			return true;
-		if (out->head.request_seq == seq &&
-		    (out->head.outcome == MT_LINES_BEGUN || out->head.outcome == MT_LINES_DONE))
-			*begun = out->head.is_own ? BEGUN_OWN : BEGUN_OURS;
-		if (out->head.request_seq == seq && out->head.outcome != MT_LINES_BEGUN)
+		if (head->request_seq == look->seq &&
+		    (head->outcome == MT_LINES_BEGUN || head->outcome == MT_LINES_DONE))
+			look->begun = head->is_own ? BEGUN_OWN : BEGUN_OURS;
+		if (head->request_seq == look->seq && head->outcome != MT_LINES_BEGUN)
 			return true;
-		mt_lines_file_free(out);
+		mt_lines_file_free(look->out);
 	}
 	if (!is_alive)
 		*error = has_ended(why);
 	return !is_alive || (*error && *error != MT_ERR_NOT_AVAILABLE);
 }
 
-static enum mt_err wait_for_file(const struct mt_process *process,
-				 const struct mt_lines_options *options, uint64_t seq,
-				 struct mt_lines_file *out, struct mt_error_reason *why)
+static enum mt_err wait_for_file(struct look *look, const struct mt_lines_options *options,
+				 struct mt_error_reason *why)
 {
 	uint64_t end_ns = mt_clock_now_ns() + (options->for_ms + MORE_TIME_MS) * 1000000u;
 	bool is_stopped = false, is_said = !options->begun, is_over = false;
-	enum begun begun = NOT_BEGUN;
 	uint64_t stop_seq;
 	enum mt_err error;
 
 	while (!is_over) {
-		is_over = poll(process, seq, out, &begun, &error, why);
-		if (begun != NOT_BEGUN && !is_said) {
-			options->begun(process, options, begun == BEGUN_OWN);
+		is_over = poll(look, &error, why);
+		if (look->begun != NOT_BEGUN && !is_said) {
+			options->begun(look->process, options, look->begun == BEGUN_OWN);
 			is_said = true;
 		}
 		if (is_over)
 			break;
 		if (options->stop && *options->stop && !is_stopped) {
 			is_stopped = true;
-			(void)send(process, 0, 1, &stop_seq, why);
+			(void)send(look->process, "0 1", &stop_seq, why);
 		}
 		if (mt_clock_now_ns() >= end_ns)
 			return mt_error_because(
@@ -201,15 +208,17 @@ enum mt_err mt_lines_collect(const struct mt_process *process,
 			     struct mt_error_reason *why)
 {
 	struct mt_lines_file file;
-	uint64_t seq;
+	struct look look = {.process = process, .out = &file};
+	char value[48];
 	enum mt_err error;
 
+	snprintf(value, sizeof(value), "%" PRIu64 " %u", options->for_ms, options->depth);
 	if (process->shimmed)
-		error = send(process, options->for_ms, options->depth, &seq, why);
+		error = send(process, value, &look.seq, why);
 	else
 		error = collect_without_shim(process, options, &file, why);
 	if (!error && process->shimmed)
-		error = wait_for_file(process, options, seq, &file, why);
+		error = wait_for_file(&look, options, why);
 	if (error)
 		return error;
 	error = explain(&file.head, why);

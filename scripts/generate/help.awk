@@ -27,7 +27,7 @@ FNR == 1 {
 part == 1 { part += $0 == ""; next }
 $0 == "" { blanks = blanks "\t \"\\n\"\n"; next }
 {
-	gsub(/\\/, "\\\\")
+	gsub(/\\/, "&&") # mawk and gawk differ in what a string of backslashes is
 	gsub(/"/, "\\\"")
 	text = text blanks "\t \"" $0 "\\n\"\n"
 	blanks = ""

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/file_owner.h"
 #include "core/files.h"
 #include "sys/format.h"
 #include "sys/os.h"
@@ -105,13 +106,12 @@ static bool send_to(const char *name, const struct mt_file_owner *owner, void *u
 	mt_assert(asked.count < MT_RESCUERS_COUNT);
 	(void)unused;
 	if (owner->pidns != asked.pidns || owner->pid == asked.request.pid ||
-	    strlen(name) >= NAME_BYTES || !strstr(name, ".control") ||
-	    (fd = open_file(name, O_RDWR)) < 0)
+	    strlen(name) >= NAME_BYTES || (fd = open_file(name, O_RDWR)) < 0)
 		return true;
 	/* Now: of two processes that ask, the one that writes later has the later time. */
 	asked.request.asked_ns = mt_os_now_ns();
 	if (read_file(fd, &file) && file.is_rescuer == 1 &&
-	    mt_raw_syscall(SYS_kill, owner->pid, 0) == 0 && !mt_files_owner_has_ended(owner) &&
+	    mt_raw_syscall(SYS_kill, owner->pid, 0) == 0 && !mt_file_owner_has_ended(owner) &&
 	    !has_called_exec(name, owner->pid) && write_request(fd)) {
 		*next = (struct rescuer){.asked_ns = asked.request.asked_ns, .is_open = true};
 		memcpy(next->name, name, strlen(name) + 1);
@@ -124,6 +124,7 @@ static bool send_to(const char *name, const struct mt_file_owner *owner, void *u
 
 uint32_t mt_control_rescue_send(const struct mt_rescue_request *request)
 {
+	static const char *const kinds[] = {"control", NULL};
 	struct stat space;
 	int kept = errno;
 
@@ -132,7 +133,7 @@ uint32_t mt_control_rescue_send(const struct mt_rescue_request *request)
 	if (mt_os_stat("/proc/self/ns/pid", &space) == 0 &&
 	    mt_files_reopen_folder(&asked.folder) == MT_ERR_OK) {
 		asked.pidns = space.st_ino;
-		(void)mt_files_owner_each(asked.folder, NULL, send_to, NULL);
+		(void)mt_file_owner_each(asked.folder, kinds, send_to, NULL);
 		mt_os_close(asked.folder);
 	}
 	errno = kept;

@@ -177,8 +177,7 @@ static uint64_t pid_namespace(void)
 }
 
 /* Returns 0 or the errno. */
-static int fill_file(int fd, struct own_file *file, const void *first, size_t first_bytes,
-		     off_t size)
+static int fill_file(int fd, struct own_file *file, const struct mt_piece *first, off_t size)
 {
 	struct stat seen;
 	ssize_t written;
@@ -193,16 +192,16 @@ static int fill_file(int fd, struct own_file *file, const void *first, size_t fi
 		return errno;
 	file->device = seen.st_dev;
 	file->inode = seen.st_ino;
-	mt_assert((off_t)first_bytes <= size);
-	written = mt_os_write_at(fd, first, first_bytes, 0);
+	mt_assert((off_t)first->bytes <= size);
+	written = mt_os_write_at(fd, first->from, first->bytes, 0);
 	if (written < 0)
 		return (int)-written;
-	return (size_t)written == first_bytes ? 0 : ENOSPC;
+	return (size_t)written == first->bytes ? 0 : ENOSPC;
 }
 
 /* Makes a file through the descriptor of the checked folder: other users may rename its path to a
  * link after the check. */
-static enum mt_err make_file(int at, struct own_file *file, const void *first, size_t first_bytes,
+static enum mt_err make_file(int at, struct own_file *file, const struct mt_piece *first,
 			     off_t size)
 {
 	const char *name = strrchr(file->path, '/') + 1;
@@ -215,7 +214,7 @@ static enum mt_err make_file(int at, struct own_file *file, const void *first, s
 	fd = mt_os_open_at(at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return fail("cannot make", file->path, -fd);
-	code = fill_file(fd, file, first, first_bytes, size);
+	code = fill_file(fd, file, first, size);
 	mt_os_close(fd);
 	if (!code)
 		return MT_ERR_OK;
@@ -274,13 +273,14 @@ static enum mt_err make_files(int at)
 {
 	static const struct mt_control_file new_file = {.magic = MT_CONTROL_MAGIC,
 							.version = MT_STATS_VERSION};
-	uint64_t zero = 0;
-	enum mt_err answer = make_file(at, &control_file, &new_file, sizeof(new_file), 4096);
+	static const uint64_t zero;
+	static const struct mt_piece control = {&new_file, sizeof(new_file), 0},
+				     stats = {&zero, sizeof(zero), 0};
+	enum mt_err answer = make_file(at, &control_file, &control, 4096);
 
 	if (answer != MT_ERR_OK)
 		return answer;
-	answer = make_file(at, &stats_file, &zero, sizeof(zero),
-			   (off_t)sizeof(struct mt_stats_file));
+	answer = make_file(at, &stats_file, &stats, (off_t)sizeof(struct mt_stats_file));
 	if (answer != MT_ERR_OK)
 		(void)unlinkat(at, strrchr(control_file.path, '/') + 1, 0);
 	return answer;

@@ -109,29 +109,4 @@ void mt_files_sweep_at_tick(uint64_t now_ns);
  * sweeps even if another process has just done so. */
 void mt_files_sweep_at_end(bool has_children);
 
-/* ---- file owner ---- */
-
-/* The processes that the files of MT_DIR or MT_LAST_DIR belong to, by the names of the files:
- * PID-STARTTIME-PIDNS.KIND (core/stats_layout.h). Any thread may call. Takes no lock, owns no
- * state, allocates nothing, keeps errno. */
-
-struct mt_file_owner {
-	uint64_t pid, start_ticks, pidns;
-};
-
-/* Calls each() for every file in the open folder that has such a name, in no order. kinds: what may
- * end the name, up to a NULL; NULL: what is in MT_DIR. name: of the file, for the time of the call.
- * Returns false if each() has returned false, which ends it. */
-bool mt_files_owner_each(int folder, const char *const *kinds,
-			 bool (*each)(const char *name, const struct mt_file_owner *owner,
-				      void *data),
-			 void *data);
-
-/* Returns whether no process has the owner's pid. Changes errno. */
-bool mt_files_owner_is_missing(const struct mt_file_owner *owner);
-
-/* Returns whether the owner has ended: its pid belongs to another process, or it is a zombie
- * without other threads. False if that is unknown. Reads a file of /proc. */
-bool mt_files_owner_has_ended(const struct mt_file_owner *owner);
-
 #endif

@@ -10,6 +10,7 @@
 
 #include "core/cgroup.h"
 #include "core/config.h"
+#include "core/file_owner.h"
 #include "core/files.h"
 #include "core/stats_layout.h"
 #include "core/thread.h"
@@ -194,7 +195,7 @@ struct oldest {
 static bool note_file(const char *name, const struct mt_file_owner *owner, void *data)
 {
 	struct oldest *out = data;
-	bool is_over = mt_files_owner_is_missing(owner), is_new = strstr(name, ".new") != NULL;
+	bool is_over = mt_file_owner_is_missing(owner), is_new = strstr(name, ".new") != NULL;
 	struct stat seen;
 
 	if (is_new && is_over)
@@ -217,7 +218,7 @@ static void find_oldest(int fd, struct oldest *out)
 
 	*out = (struct oldest){.folder = fd};
 	(void)mt_raw_syscall(SYS_lseek, fd, 0, SEEK_SET);
-	(void)mt_files_owner_each(fd, kinds, note_file, out);
+	(void)mt_file_owner_each(fd, kinds, note_file, out);
 }
 
 /* Keeps one place free for this process. */

@@ -22,7 +22,7 @@ static uint64_t sampled_ns;
 static uint64_t cleanup_sampled_ns; /* of the last sample after a cleanup */
 static uint64_t unwritten_count;    /* cleanups that are stored but not in the file yet */
 /* set before the files exist, and inherited by forked children */
-static char python_text[sizeof(stats_file.head.python)];
+static enum mt_python_use python_use;
 /* the process ends: a worker that is just starting must make no files */
 static bool has_ended;
 
@@ -134,13 +134,13 @@ static void fill_identity(struct mt_stats_head *head, const struct mt_publish_id
 	head->comm[strcspn(head->comm, "\n")] = 0;
 	mt_format(head->allocator, sizeof(head->allocator), "%s", identity->allocator);
 	mt_format(head->evidence, sizeof(head->evidence), "%s", identity->evidence);
-	mt_format(head->mode, sizeof(head->mode), "%s", identity->mode);
+	head->mode = identity->mode;
 	fill_conf(identity->conf, head->conf, sizeof(head->conf));
 	head->world_size = mt_config_launch_env()->world_size;
 	mt_format(head->rank, sizeof(head->rank), "%s", mt_config_launch_env()->rank);
 	mt_format(head->rank_source, sizeof(head->rank_source), "%s",
 		  mt_config_launch_env()->rank_source);
-	memcpy(head->python, python_text, sizeof(head->python));
+	head->python = python_use;
 }
 
 void mt_publish_start(const struct mt_config *config, const struct mt_publish_identity *identity)
@@ -173,11 +173,10 @@ void mt_publish_set_settings(const struct mt_config *config)
 	leave();
 }
 
-void mt_publish_set_python(const char *text)
+void mt_publish_set_python(enum mt_python_use use)
 {
 	enter();
-	(void)mt_format(python_text, sizeof(python_text), "%s", text);
-	memcpy(stats_file.head.python, python_text, sizeof(python_text));
+	stats_file.head.python = python_use = use;
 	leave();
 }
 

@@ -14,7 +14,8 @@
 
 /* Texts for the fields of the same names in struct mt_stats_head. */
 struct mt_publish_identity {
-	const char *allocator, *evidence, *mode, *conf;
+	const char *allocator, *evidence, *conf;
+	enum mt_mode mode;
 };
 
 /* Makes the files and fills the head. Copies the texts. Worker thread. */
@@ -44,7 +45,7 @@ void mt_publish_skip_cleanups(uint64_t count);
 void mt_publish_set_settings(const struct mt_config *config);
 
 /* Sets the head's field `python`. May be called before mt_publish_start. */
-void mt_publish_set_python(const char *text);
+void mt_publish_set_python(enum mt_python_use use);
 
 /* Sets the head's field `cuda`. driver_version: 1000 * major + 10 * minor. */
 void mt_publish_set_cuda(const char *text, uint32_t driver_version);

@@ -48,7 +48,7 @@
 
 #define MT_STATS_MAGIC   0x31737461747374ull /* "tstats1" */
 #define MT_CONTROL_MAGIC 0x316c727463746dull /* "mtctrl1" */
-#define MT_STATS_VERSION 9u
+#define MT_STATS_VERSION 10u
 /* Last cleanups kept: 15 minutes of them, at up to one in 3.5 s. 60 kB, of which a process has only
  * the pages that it has written: each cleanup is 240 bytes. */
 #define MT_CLEANUPS_COUNT 256u
@@ -71,6 +71,38 @@
 
 /* "nothing could be trimmed": no allocator, no gc */
 #define MT_NULL_RESULT 2u
+
+/* Which allocator serves malloc, as the shim sees it. */
+#define MT_MODES(X)                                                                                \
+	X(UNKNOWN, "")                                                                             \
+	X(SYSTEM, "system")                                                                        \
+	X(SHADOWED, "shadowed") /* another library's malloc stands before ours */                  \
+	X(JEMALLOC, "jemalloc") /* the embedded one */
+
+enum mt_mode {
+#define X(name, text) MT_MODE_##name,
+	MT_MODES(X) MT_MODE_COUNT
+#undef X
+};
+
+/* Where CPython's small objects are, and why. */
+#define MT_PYTHON_USES(X)                                                                          \
+	X(UNKNOWN, "") /* no CPython, or one that has not asked */                                 \
+	X(OBJECT_HEAP, "object heap")                                                              \
+	X(MALLOC, "PYTHONMALLOC=malloc is answered")                                               \
+	X(USERS, "PYTHONMALLOC is set by the user")                                                \
+	X(OFF, "pymalloc: MT_PYTHON_MALLOC=off")                                                   \
+	X(OTHER_ALLOCATOR, "pymalloc: better over this allocator")                                 \
+	X(FREE_THREADED, "its own mimalloc: a free-threaded build")                                \
+	X(DEV_MODE, "debug allocator: -X dev")                                                     \
+	X(HOOKS, "the program or a library has its own functions in Python's allocators")          \
+	X(MEMRAY, "pymalloc: memray records allocations")
+
+enum mt_python_use {
+#define X(name, text) MT_PYTHON_USES_##name,
+	MT_PYTHON_USES(X) MT_PYTHON_USES_COUNT
+#undef X
+};
 
 /* Why a cleanup ran. */
 #define MT_REASONS(X)                                                                              \
@@ -259,10 +291,10 @@ struct mt_stats_head {
 	char allocator[32]; /* jemalloc, glibc, tcmalloc, mimalloc, musl, unknown */
 	/* the file that defines malloc, and how it was found */
 	char evidence[160];
-	char mode[32]; /* "jemalloc", "system", "shadowed" */
+	uint64_t mode; /* enum mt_mode */
 	/* the embedded jemalloc's effective conf; if not all of it fits, ",..." ends it */
 	char conf[256];
-	char python[64]; /* "", "PYTHONMALLOC=malloc", or why not */
+	uint64_t python; /* enum mt_python_use */
 	/* "" not used, "off", "pool", or "account: PyTorch's caching allocator sits on top" */
 	char cuda[64];
 	uint64_t time_ns;             /* CLOCK_REALTIME of the snapshot */

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "core/config.h"
+#include "core/stats_layout.h"
 #include "heap/heap_entries.def"
 #include "sys/attr.h"
 #include "sys/libc.h"
@@ -79,15 +80,12 @@ struct mt_purge_outcome {
 	uint64_t longest_hold_ns;
 };
 
-/* shadowed: another library's malloc stands before ours */
-enum mt_backend_mode { MT_MODE_SYSTEM, MT_MODE_SHADOWED, MT_MODE_JEMALLOC };
-
 /* Which allocator serves malloc. The texts never change; another struct is used once the process
  * has woken up. */
 struct mt_backend_identity {
 	char allocator[32]; /* jemalloc glibc tcmalloc mimalloc mtshim unknown */
 	char evidence[160]; /* the file that owns the bound malloc, and how it was found */
-	enum mt_backend_mode mode;
+	enum mt_mode mode;
 	/* the embedded jemalloc's settings, with room for the user's own; "" for others */
 	char conf[768];
 };
@@ -187,9 +185,6 @@ void mt_backend_use_jemalloc(void);
 /* Return the backend, NULL before it is chosen, and the identity. Any thread. */
 const struct mt_backend *mt_backend(void);
 const struct mt_backend_identity *mt_backend_identity(void);
-
-/* Returns "jemalloc", "system" or "shadowed". */
-const char *mt_backend_mode_name(enum mt_backend_mode mode);
 
 /* Returns whether a malloc that is bound before this library's serves the program. */
 bool mt_backend_is_shadowed(void);

@@ -47,18 +47,6 @@ bool mt_backend_is_shadowed(void)
 	return identity.mode == MT_MODE_SHADOWED;
 }
 
-const char *mt_backend_mode_name(enum mt_backend_mode mode)
-{
-	static const char *const names[] = {
-		[MT_MODE_SYSTEM] = "system",
-		[MT_MODE_SHADOWED] = "shadowed",
-		[MT_MODE_JEMALLOC] = "jemalloc",
-	};
-
-	mt_assert(mode < sizeof(names) / sizeof(names[0]));
-	return names[mode];
-}
-
 static bool is_in_one_object(const void *one, const void *other)
 {
 	Dl_info first;

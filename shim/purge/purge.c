@@ -80,6 +80,11 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 	return mt_min_u64(next_ns, next_tick_ns);
 }
 
+uint64_t mt_purge_started_ns(void)
+{
+	return started_ns;
+}
+
 static void start(void)
 {
 	bool is_first = !started_ns;

@@ -9,6 +9,11 @@
 #include "core/config.h"
 #include "core/stats_layout.h"
 
+/* ---- purge/purge.c: the component ---- */
+
+/* Returns the CLOCK_MONOTONIC of the start of the first worker of this process. Worker thread. */
+uint64_t mt_purge_started_ns(void);
+
 /* ---- purge/tick.c: the tick ---- */
 
 /* One tick of the purge policy: reads the process, decides, purges, publishes. Owns the policy's
@@ -36,7 +41,7 @@ void mt_tick_note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged);
 /* Resets the peak of live bytes. */
 void mt_tick_reset_peak(void);
 
-/* ---- purge/growth.c: growth ---- */
+/* ---- purge/growth_purge.c: growth ---- */
 
 /* Returns free pages while the heap grows beside them: freed memory of one kind (objects of Python,
  * small blocks) does not serve large blocks, and the next tick may come too late. Owns the size

@@ -272,7 +272,6 @@ static void sample_note_trim(struct mt_snapshot *after)
 
 static struct mt_policy policy;
 static struct mt_refill refill;
-static uint64_t started_ns;
 static uint64_t status_read_ns;
 static struct mt_snapshot status_sample; /* figures of statm at that time */
 static struct mt_snapshot written;       /* what the file has */
@@ -289,18 +288,17 @@ void mt_tick_start(bool is_first)
 	const struct mt_publish_identity identity = {
 		.allocator = backend->allocator,
 		.evidence = backend->evidence,
-		.mode = mt_backend_mode_name(backend->mode),
+		.mode = backend->mode,
 		.conf = backend->conf,
 	};
 
 	mt_assert(mt_thread_is_ours());
 	if (is_first) {
-		started_ns = mt_os_now_ns();
 		status_read_ns = 0;
 		written.now_ns = 0;
 		sample_start();
 		refill = (struct mt_refill){0};
-		mt_policy_start(&policy, mt_os_page_bytes(), started_ns);
+		mt_policy_start(&policy, mt_os_page_bytes(), mt_purge_started_ns());
 	}
 	mt_publish_start(mt_config(), &identity);
 	mt_tick_refresh();
@@ -458,7 +456,7 @@ static void fill(const struct mt_snapshot *now, bool with_status)
 	fill_heap(to, now);
 	if (known)
 		fill_status(to, &rss);
-	to->uptime_ms = (now->now_ns - started_ns) / MT_NS_PER_MS;
+	to->uptime_ms = (now->now_ns - mt_purge_started_ns()) / MT_NS_PER_MS;
 	to->tick_ms = policy.tick_ns / MT_NS_PER_MS;
 	to->refault_count = policy.refaults_count;
 	to->refault_cost_ns = policy.refault_cost_ns;

@@ -120,19 +120,20 @@ static bool is_memray(void)
 	return false;
 }
 
-/* As pymalloc_reason, for memory profilers only; logs the reason once. */
-static const char *profiler_reason(void)
+/* As kept_allocator, for memory profilers only; logs the reason once. */
+static enum mt_python_use profilers_allocator(void)
 {
+#define X(name, text) text,
+	static const char *const reasons[] = {MT_PYTHON_USES(X)};
+#undef X
 	static _Atomic bool is_logged; /* a flag alone, no ordering */
-	const char *reason = NULL;
+	enum mt_python_use use = has_hooks()   ? MT_PYTHON_USES_HOOKS
+				 : is_memray() ? MT_PYTHON_USES_MEMRAY
+					       : MT_PYTHON_USES_UNKNOWN;
 
-	if (has_hooks())
-		reason = "the program or a library has its own functions in Python's allocators";
-	else if (is_memray())
-		reason = "pymalloc: memray records allocations";
-	if (reason && !mt_exchange_relaxed(&is_logged, true))
-		mt_log(MT_LOG_INFO, "PYTHONMALLOC=malloc is not answered: %s", reason);
-	return reason;
+	if (use && !mt_exchange_relaxed(&is_logged, true))
+		mt_log(MT_LOG_INFO, "PYTHONMALLOC=malloc is not answered: %s", reasons[use]);
+	return use;
 }
 
 /* Only a free-threaded build exports this function. It does not start with PYTHONMALLOC=malloc. */
@@ -141,46 +142,40 @@ static bool is_free_threaded(void)
 	return mt_cpython_find() && mt_cpython._Py_DecRefShared;
 }
 
-/* Returns why Python keeps its own allocator for small objects; NULL if it may use malloc. */
-static const char *pymalloc_reason(const char *set)
+/* Returns why Python keeps its own allocator for small objects; MT_PYTHON_USES_UNKNOWN if it may
+ * use another one. */
+static enum mt_python_use kept_allocator(const char *set)
 {
 	if (set)
-		return "PYTHONMALLOC is set by the user";
+		return MT_PYTHON_USES_USERS;
 	if (mt_config()->python_malloc == MT_PYTHON_MALLOC_OFF)
-		return "pymalloc: MT_PYTHON_MALLOC=off";
+		return MT_PYTHON_USES_OFF;
 	if (mt_config()->python_malloc == MT_PYTHON_MALLOC_AUTO && !mt_init_uses_jemalloc())
-		return "pymalloc: better over this allocator";
+		return MT_PYTHON_USES_OTHER_ALLOCATOR;
 	if (is_free_threaded())
-		return "its own mimalloc: a free-threaded build";
+		return MT_PYTHON_USES_FREE_THREADED;
 	if (is_dev_mode())
-		return "debug allocator: -X dev";
-	return profiler_reason();
-}
-
-/* NULL: the heap for small objects serves. Else why it does not. */
-static const char *take_domains(void)
-{
-	return mt_config()->python_malloc == MT_PYTHON_MALLOC_MALLOC ? "MT_PYTHON_MALLOC=malloc"
-								     : mt_objects_domains_take();
+		return MT_PYTHON_USES_DEV_MODE;
+	return profilers_allocator();
 }
 
 static MT_COLD char *reply_python_malloc(getenv_fn next)
 {
 	static char reply[] = "malloc";
 	char *set = next("PYTHONMALLOC");
-	const char *reason;
+	enum mt_python_use use;
 
 	mt_init_start_heap();
 	if (!mt_state_is_on() || !mt_cpython_find())
 		return set;
-	reason = pymalloc_reason(set);
-	if (reason) {
-		mt_publish_set_python(reason);
-		return set;
-	}
-	reason = take_domains();
-	mt_publish_set_python(reason ? "PYTHONMALLOC=malloc is answered" : "object heap");
-	return reason ? reply : set;
+	use = kept_allocator(set);
+	if (!use)
+		use = mt_config()->python_malloc != MT_PYTHON_MALLOC_MALLOC &&
+				      mt_objects_domains_take()
+			      ? MT_PYTHON_USES_OBJECT_HEAP
+			      : MT_PYTHON_USES_MALLOC;
+	mt_publish_set_python(use);
+	return use == MT_PYTHON_USES_MALLOC ? reply : set;
 }
 
 MT_EXPORT char *getenv(const char *name)

@@ -577,7 +577,7 @@ static void take(int domain)
 	mt_cpython.PyMem_SetAllocator(domain, &ours);
 }
 
-const char *mt_objects_domains_take(void)
+bool mt_objects_domains_take(void)
 {
 	static const struct mt_object_heap_ops ops = {
 		.read = mt_objects_read,
@@ -587,19 +587,15 @@ const char *mt_objects_domains_take(void)
 	unsigned minor;
 
 	if (mt_objects_domains_are_taken())
-		return NULL;
-	if (!has_api())
-		return "PyMem_SetAllocator is not exported";
-	minor = known_minor();
-	if (!minor)
-		return "this version of Python is not known";
-	if (!mt_objects_start(range_bytes()))
-		return "no address space";
+		return true;
+	minor = has_api() ? known_minor() : 0;
+	if (!minor || !mt_objects_start(range_bytes()))
+		return false;
 	mt_objects_limit(UINT64_MAX, limit_of(RLIMIT_DATA));
 	mt_services_set_object_heap(&ops);
 	if (minor >= OWN_GIL_MINOR)
 		watch_interpreters();
 	take(MT_PYTHON_DOMAIN_MEM);
 	take(MT_PYTHON_DOMAIN_OBJ);
-	return NULL;
+	return true;
 }

@@ -34,9 +34,9 @@ void mt_objects_fork_child(void);
 
 enum { MT_PYTHON_DOMAIN_RAW, MT_PYTHON_DOMAIN_MEM, MT_PYTHON_DOMAIN_OBJ };
 
-/* Puts the heap before both domains; the second call changes nothing. Returns NULL, or why the heap
- * cannot serve this Python: a text that stays. */
-const char *mt_objects_domains_take(void);
+/* Puts the heap before both domains; the second call changes nothing. Returns false if
+ * the heap cannot serve this Python. */
+bool mt_objects_domains_take(void);
 
 /* Returns whether the heap serves the domain OBJ. */
 bool mt_objects_domains_are_taken(void);

@@ -506,7 +506,7 @@ static void publish(void)
 	static char long_text[400];
 	const struct mt_publish_identity identity = {.allocator = "jemalloc",
 						     .evidence = "because",
-						     .mode = "jemalloc",
+						     .mode = MT_MODE_JEMALLOC,
 						     .conf = long_text};
 
 	for (size_t at = 0; at + 11 < sizeof(long_text); at += 11)
@@ -627,7 +627,7 @@ Test(publish, keeps_the_last_records_under_their_numbers)
 Test(publish, goes_on_in_memory_where_there_are_no_files)
 {
 	const struct mt_publish_identity identity = {
-		.allocator = "glibc", .evidence = "", .mode = "system", .conf = ""};
+		.allocator = "glibc", .evidence = "", .mode = MT_MODE_SYSTEM, .conf = ""};
 	struct mt_stats_cleanup record = {0};
 
 	strcpy(config.dir, "/proc/nowhere");

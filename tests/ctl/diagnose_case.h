@@ -74,7 +74,7 @@ static inline struct mt_facts *case_facts(const struct series *live, double seco
 	facts->awake = true;
 	facts->duration_s = seconds;
 	facts->process.pid = 42;
-	strcpy(facts->last.head.mode, "jemalloc");
+	facts->last.head.mode = MT_MODE_JEMALLOC;
 	strcpy(facts->last.head.allocator, "jemalloc");
 	facts->last.head.snapshot.heap_resident_bytes = 1;
 	for (size_t i = 0; i < looks; i++) {

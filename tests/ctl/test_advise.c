@@ -39,7 +39,7 @@ static struct mt_facts *plain(void)
 	facts->awake = true;
 	facts->samples_count = 1;
 	facts->samples[0].rss_bytes = 1024 * MT_MIB;
-	strcpy(head->mode, "jemalloc");
+	head->mode = MT_MODE_JEMALLOC;
 	strcpy(head->allocator, "jemalloc");
 	head->snapshot = (struct mt_stats_snapshot){
 		.uptime_ms = 600000,
@@ -131,7 +131,7 @@ Test(advise, fewer_arenas_for_threads_that_have_spread_over_many)
 	figures(changed)->cpus_count = 16;
 	cr_expect_str_eq(advice(changed), "MT_MALLOC_CONF=tcache:false,narenas_ratio:0.5");
 	changed = spread();
-	strcpy(changed->last.head.mode, "system");
+	changed->last.head.mode = MT_MODE_SYSTEM;
 	strcpy(changed->last.head.allocator, "glibc");
 	cr_expect_str_eq(advice(changed), "MALLOC_ARENA_MAX=2");
 	EXPECT_SILENT(spread, figures(facts)->threads_count = 2);
@@ -141,7 +141,7 @@ Test(advise, fewer_arenas_for_threads_that_have_spread_over_many)
 	EXPECT_SILENT(spread, put_setting(facts, "malloc_conf", "narenas:2"));
 	EXPECT_SILENT(spread, figures(facts)->rss_file_bytes = 500 * MT_MIB);
 	EXPECT_SILENT(spread, facts->samples[0].outside_bytes = 500 * MT_MIB);
-	EXPECT_SILENT(spread, strcpy(facts->last.head.mode, "shadowed"));
+	EXPECT_SILENT(spread, facts->last.head.mode = MT_MODE_SHADOWED);
 }
 
 Test(advise, joins_nothing_to_a_line_for_the_shell_that_the_shell_would_run)
@@ -158,7 +158,7 @@ static struct mt_facts *pinned(void)
 	struct mt_facts *facts = plain();
 	struct mt_stats_cleanup *record = put_record(facts, MT_REASON_REQUEST, MT_LEVEL_LIGHT, 0);
 
-	strcpy(facts->last.head.mode, "system");
+	facts->last.head.mode = MT_MODE_SYSTEM;
 	strcpy(facts->last.head.allocator, "glibc");
 	record->anon_after_bytes = 800 * MT_MIB;
 	record->rss_after_bytes = 820 * MT_MIB;
@@ -169,7 +169,7 @@ static struct mt_facts *pinned(void)
 Test(advise, the_embedded_allocator_where_a_trim_leaves_much_that_nobody_holds)
 {
 	cr_expect_str_eq(advice(pinned()), "MT_ALLOCATOR=jemalloc");
-	EXPECT_SILENT(pinned, strcpy(facts->last.head.mode, "jemalloc"));
+	EXPECT_SILENT(pinned, facts->last.head.mode = MT_MODE_JEMALLOC);
 	EXPECT_SILENT(pinned, facts->last.cleanups[0].live_after_bytes = 700 * MT_MIB);
 	EXPECT_SILENT(pinned, facts->last.cleanups[0].level = MT_LEVEL_PURGE);
 	EXPECT_SILENT(pinned, facts->samples[0].outside_bytes = 400 * MT_MIB);
@@ -336,7 +336,7 @@ static struct mt_facts *computing(void)
 	struct mt_facts *facts = plain();
 
 	facts->is_python = true;
-	strcpy(facts->last.head.python, "PYTHONMALLOC=malloc is answered");
+	facts->last.head.python = MT_PYTHON_USES_MALLOC;
 	figures(facts)->cpu_ns = 500 * S;
 	figures(facts)->heap_alloc_count = 2000000000;
 	figures(facts)->rss_peak_bytes = 60 * MT_MIB;

@@ -120,7 +120,7 @@ static const struct mt_budget_options llama_7b = {
 static struct mt_budget made(struct mt_budget_options options)
 {
 	struct mt_budget budget = {0};
-	struct mt_error_reason why = {""};
+	struct mt_error_reason why = {.text = ""};
 
 	cr_expect(mt_budget_make(&options, &budget, &why) == MT_ERR_OK, "%s", why.text);
 	return budget;

@@ -329,7 +329,7 @@ static void check_role(enum mt_role role)
 
 Test(places, a_server_without_rounds_and_bounds_is_warned)
 {
-	strcpy(facts->last.head.mode, "system");
+	facts->last.head.mode = MT_MODE_SYSTEM;
 	strcpy(facts->last.head.allocator, "glibc");
 	check_role(MT_ROLE_SERVER);
 	cr_expect_eq(check("rounds_known")->state, MT_WARN);

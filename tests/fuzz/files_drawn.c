@@ -31,7 +31,7 @@ void fuzz_draw(const struct mt_recording *recordings, size_t count)
 	struct mt_compare_options both = {.size = {.width = 640}};
 	struct mt_run runs[MT_COMPARISON_MAX];
 	char path[128];
-	struct mt_error_reason why = {""};
+	struct mt_error_reason why = {.text = ""};
 
 	snprintf(path, sizeof(path), "%s/picture.svg", fuzz_root());
 	options.path = both.path = path;
@@ -49,7 +49,7 @@ void fuzz_draw(const struct mt_recording *recordings, size_t count)
 
 bool fuzz_read_recording(const struct fuzz_part *part, struct mt_recording *out)
 {
-	struct mt_error_reason why = {""};
+	struct mt_error_reason why = {.text = ""};
 	char path[64];
 	int fd = fuzz_file(part->text, part->bytes);
 	enum mt_err error;
@@ -76,7 +76,7 @@ void fuzz_read_pool(const struct fuzz_part *part)
 	struct mt_picture_options options = {.width = 640};
 	char path[64], picture[128];
 	struct mt_pool_picture pool;
-	struct mt_error_reason why = {""};
+	struct mt_error_reason why = {.text = ""};
 	int fd = fuzz_file(part->text, part->bytes);
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);

@@ -190,7 +190,7 @@ static void begin(struct mt_stats_file *file)
 	file->head.time_ns = 1700000000000000000;
 	strcpy(file->head.comm, "python3");
 	strcpy(file->head.allocator, "jemalloc");
-	strcpy(file->head.mode, "jemalloc");
+	file->head.mode = MT_MODE_JEMALLOC;
 }
 
 struct spoil {

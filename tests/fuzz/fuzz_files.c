@@ -251,7 +251,7 @@ static void read_stats(const void *bytes, size_t count, const char *what, bool *
 	static struct mt_target before, now;
 	struct mt_stats_device devices[MT_DEVICES_COUNT];
 	struct mt_stats_head head;
-	struct mt_error_reason why = {""};
+	struct mt_error_reason why = {.text = ""};
 	int fd = fuzz_file(bytes, count);
 	enum mt_err error = mt_stats_file_read(fd, &now.file, &why);
 
@@ -283,7 +283,7 @@ static void read_blocks(const void *bytes, size_t count)
 	static struct mt_pool_snapshot snapshot;
 	struct mt_pool_snapshot_view view = {MT_POOL_SNAPSHOT_ALL,
 					     count % 3 ? MT_POOL_SNAPSHOT_ALL : 2};
-	struct mt_error_reason why = {""};
+	struct mt_error_reason why = {.text = ""};
 	const char *text;
 	struct mt_pool_picture pool;
 	size_t printed;
@@ -379,7 +379,7 @@ static void read_lines(const void *bytes, size_t count)
 	struct mt_lines_file file;
 	struct mt_lines lines;
 	struct mt_sites sites;
-	struct mt_error_reason why = {""};
+	struct mt_error_reason why = {.text = ""};
 	const char *text;
 	size_t printed;
 	int fd = fuzz_file(bytes, count);

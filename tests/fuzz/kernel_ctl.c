@@ -110,7 +110,7 @@ static void look_at_process(void)
 	struct mt_smaps_sizes figures;
 	struct mt_smaps smaps;
 	struct mt_process process;
-	struct mt_error_reason why = {""};
+	struct mt_error_reason why = {.text = ""};
 	char value[64];
 
 	if (mt_process_find(PID, &process, &why) == MT_ERR_OK) {

@@ -37,7 +37,7 @@ void mtctl_set(const char *text)
 {
 	const char *equals = strchr(text, '=');
 	struct mt_request request;
-	struct mt_error_reason why = {""};
+	struct mt_error_reason why = {.text = ""};
 	enum mt_err error = mt_set_request_parse(text, &request, &why);
 
 	fuzz_expect_text("why an assignment is refused", why.text, sizeof(why.text));

@@ -25,7 +25,7 @@ static struct mt_pool_settings settings = {.max_idle_pct = 100, .decay_ms = 5000
 
 static void start(void)
 {
-	static const struct mt_publish_identity identity = {"jemalloc", "", "jemalloc", ""};
+	static const struct mt_publish_identity identity = {"jemalloc", "", "", MT_MODE_JEMALLOC};
 	static char dir[80];
 	const char *list[] = {dir, "MT_CUDA_DECAY_MS=1234", NULL};
 	struct mt_config config;

@@ -49,10 +49,11 @@ MAGIC, CONTROL_MAGIC = 0x31737461747374, 0x316c727463746d
 MB = 1 << 20
 DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct(f"={OOM_FORMAT}48s160s")
 RECORD, SAMPLE, SETTING = struct.Struct("=" + in_file("MT_CLEANUP_FIELDS")[1]), struct.Struct(f"={len(SAMPLE_FIELDS)}Q"), struct.Struct("=24s72s40s")
-HEAD = struct.Struct("=Q14I3Q16s32s32s160s32s256s64s64s6Q128sQ16s32s32QQ")
+HEAD = struct.Struct("=Q14I3Q16s32s32s160sQ256sQ64s6Q128sQ16s32s32QQ")
 LIMIT_REPORT, CLASS = struct.Struct(f"={LIMIT_REPORT_FORMAT}160s"), struct.Struct("=2Q")
-VERSION, DEVICES_COUNT, OOMS_COUNT, LIMIT_REPORTS_COUNT, CLASSES_COUNT, REASONS_COUNT, CLEANUPS_COUNT = 9, 16, 4, 4, 256, 32, 256
+VERSION, DEVICES_COUNT, OOMS_COUNT, LIMIT_REPORTS_COUNT, CLASSES_COUNT, REASONS_COUNT, CLEANUPS_COUNT = 10, 16, 4, 4, 256, 32, 256
 CONTROL = struct.Struct("=QIIQII32s96s")
+JEMALLOC = 3  # of enum mt_mode
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
 SNAPSHOT = 8
 
@@ -97,7 +98,7 @@ class Fake:
 		                 LIMIT_REPORT.size, CLASS.size, len(options.get("classes", [])), 0,
 		                 options.get("driver_version", 0), options.get("other_pid", os.getpid()), start_ticks(),
 		                 self.pidns, b"0.1.0", word(b"fake"), word(b"jemalloc"), word(b"libmtshim.so, embedded"),
-		                 word(b"jemalloc"), word(b"narenas:2"), word(b""), word(options.get("cuda", "").encode()),
+		                 JEMALLOC, word(b"narenas:2"), 0, word(options.get("cuda", "").encode()),
 		                 time.time_ns(), len(self.records), max(len(options.get("samples", [])), 1),
 		                 options.get("ooms_count", max([oom["number"] for oom in ooms], default=0)),
 		                 max([limit_report["number"] for limit_report in options.get("limit_reports", [])], default=0), time.time_ns(),

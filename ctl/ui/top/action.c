@@ -157,11 +157,8 @@ static bool report(struct mt_top_actions *actions, struct mt_top_action *action,
 {
 	struct mt_trim_reply *reply = &action->call.reply;
 
-	if (reply->error || reply->request_error) {
-		if (action->call.request.kind == MT_REQUEST_SET)
-			mt_set_request_explain(&action->call.request, &reply->why);
+	if (reply->error || reply->request_error)
 		return fail(action, out, reply->error, &reply->why);
-	}
 	if (action->call.request.kind == MT_REQUEST_SET)
 		return report_setting(actions, action, out);
 	if (reply->has_cleanup)

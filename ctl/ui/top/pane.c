@@ -265,10 +265,10 @@ static void add_facts(struct mt_top_page *page, const struct mt_stats_file *file
 	char text[300];
 
 	snprintf(text, sizeof(text), "%s, %s (mode %s), shim %s", head->allocator, head->evidence,
-		 head->mode, head->shim_version);
+		 mt_stats_word_mode(head->mode), head->shim_version);
 	details_add_fact(page, "allocator", text);
 	details_add_fact(page, "conf", head->conf);
-	details_add_fact(page, "python", head->python);
+	details_add_fact(page, "python", mt_stats_word_python(head->python));
 	details_add_fact(page, "cuda", head->cuda);
 	if (*head->rank)
 		details_add_fact(page, "rank", head->rank);
