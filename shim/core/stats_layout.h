@@ -48,7 +48,7 @@
 
 #define MT_STATS_MAGIC   0x31737461747374ull /* "tstats1" */
 #define MT_CONTROL_MAGIC 0x316c727463746dull /* "mtctrl1" */
-#define MT_STATS_VERSION 9u
+#define MT_STATS_VERSION 10u
 /* Last cleanups kept: 15 minutes of them, at up to one in 3.5 s. 60 kB, of which a process has only
  * the pages that it has written: each cleanup is 240 bytes. */
 #define MT_CLEANUPS_COUNT 256u

@@ -292,10 +292,8 @@ static void publish(bool full)
 
 static void reset_peak(void)
 {
-	if (!mt_wrapper_is_used())
-		return;
-	mt_pool_reset_peak();
-	mt_unpooled_reset_peak();
+	if (mt_wrapper_is_used())
+		mt_pool_reset_peak();
 }
 
 static void stop(void)

@@ -38,7 +38,7 @@ static _Atomic bool is_bound;
 /* mt_loader_load_count() when no libcuda was found; a hint, no ordering */
 static _Atomic unsigned long long nothing_at_loads;
 static _Atomic int version;
-static _Atomic bool used, forked, deinitialized; /* flags that only rise, no ordering */
+static _Atomic bool used, forked; /* flags that only rise, no ordering */
 /* this thread is in bind_now(): the loader or the driver has called back */
 static MT_TLS bool binds;
 
@@ -115,7 +115,7 @@ const struct mt_driver *mt_driver_usable(void)
 {
 	const struct mt_driver *driver;
 
-	if (mt_load_relaxed(&forked) || mt_load_relaxed(&deinitialized))
+	if (mt_load_relaxed(&forked))
 		return NULL;
 	driver = mt_driver();
 	/* Read first: every thread comes here, and a cache line that is only read stays shared. */
@@ -150,12 +150,6 @@ int mt_driver_wrapped_index(const void *real)
 void *mt_driver_wrapped_real(int index)
 {
 	return can_call() && index >= 0 && index < INDEX_COUNT ? function(index) : NULL;
-}
-
-void mt_driver_note(int result)
-{
-	if (mt_unlikely(result == MT_CU_DEINITIALIZED))
-		mt_store_relaxed(&deinitialized, true);
 }
 
 void mt_driver_read_pci(int device, char out[MT_PCI_BYTES])

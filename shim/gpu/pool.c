@@ -18,8 +18,6 @@ MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
 {
 #define SET(field, value) mt_store_relaxed(&mt_pool.field, value)
 	SET(decay_ms, settings->decay_ms);
-	SET(max_idle_bytes, settings->max_idle_bytes);
-	SET(max_idle_pct, settings->max_idle_pct);
 	SET(low_free_pct, settings->low_free_pct);
 #undef SET
 }
@@ -34,6 +32,7 @@ static void forget_everything(void)
 		mt_lock_set_rank(&mt_pool.contexts[i].lock, MT_RANK_context);
 	mt_store_relaxed(&mt_pool.contexts_count, 0);
 	mt_flag_set(&mt_pool.is_mixed, false);
+	mt_flag_set(&mt_pool.is_joined, false);
 	mt_lock_reset(&mt_pool.slots_lock);
 }
 
@@ -83,7 +82,6 @@ static void note_peaks(struct mt_context *context)
 
 	raise_peak(&device->allocated_peak, now.allocated);
 	raise_peak(&device->charged_peak, now.charged_live);
-	raise_peak(&device->active_peak, now.allocated + now.pending);
 	raise_peak(&device->reserved_peak, now.allocated + now.pending + now.idle);
 }
 
@@ -386,8 +384,6 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 	*out_result = mt_likely(may_call && is_kept(context, block))
 			      ? cache(context, block, now_ns)
 			      : free_directly(context, block);
-	if (may_call)
-		mt_release_overdue(mt_context_ordinal(context));
 	return true;
 }
 
@@ -481,22 +477,11 @@ void mt_pool_usage(int number, struct mt_pool_usage *out)
 	add(out, &device->past);
 	MT_EACH_CONTEXT(context)
 	{
-		uint64_t largest = 0;
-
-		if (mt_context_device(context) != device)
-			continue;
-		add(out, &context->counters);
-		mt_lock_lock(&context->lock);
-		if (context->idle)
-			largest = mt_bins_largest(context->idle);
-		mt_lock_unlock(&context->lock);
-		if (largest > out->largest_idle_bytes)
-			out->largest_idle_bytes = largest;
+		if (mt_context_device(context) == device)
+			add(out, &context->counters);
 	}
-	out->active_bytes = out->allocated_bytes + out->pending_bytes;
-	out->reserved_bytes = out->active_bytes + out->idle_bytes;
+	out->reserved_bytes = out->allocated_bytes + out->pending_bytes + out->idle_bytes;
 	out->allocated_peak_bytes = mt_counter(&device->allocated_peak);
-	out->active_peak_bytes = mt_counter(&device->active_peak);
 	out->reserved_peak_bytes = mt_counter(&device->reserved_peak);
 	out->num_alloc_retries = mt_counter(&device->retries);
 	out->num_ooms = mt_counter(&device->ooms);
@@ -525,7 +510,6 @@ void mt_pool_reset_peak(void)
 		mt_pool_usage(number, &now);
 		mt_store_relaxed(&device->allocated_peak, now.allocated_bytes);
 		mt_store_relaxed(&device->charged_peak, mt_pool_holdings(device).charged_live);
-		mt_store_relaxed(&device->active_peak, now.active_bytes);
 		mt_store_relaxed(&device->reserved_peak, now.reserved_bytes);
 	}
 }

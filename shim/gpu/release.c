@@ -269,24 +269,6 @@ static uint64_t release_device(int device, struct mt_release *rule)
 	return released_bytes;
 }
 
-/* In the driver's pages. Without MT_CUDA_MAX_MB and MT_CUDA_MAX_PCT, the default, this reads a few
- * values. */
-void mt_release_overdue(int device)
-{
-	uint64_t cap = mt_counter(&mt_pool.max_idle_bytes), pct = mt_counter(&mt_pool.max_idle_pct);
-	uint64_t total = mt_counter(&mt_pool_device(device)->total_bytes);
-	struct mt_release over = mt_release_all();
-
-	if (pct < 100 && total && (!cap || total / 100 * pct < cap))
-		cap = total / 100 * pct;
-	else if (mt_likely(!cap))
-		return;
-	over.bytes = mt_sat_sub(mt_pool_withheld_bytes(device), cap);
-	(void)release_device(device, &over);
-	over.is_pending = true;
-	(void)release_device(device, &over);
-}
-
 /* ---- the cap ---- */
 
 uint64_t mt_release_over_cap(const struct mt_context *context, uint64_t bytes)
