@@ -168,14 +168,14 @@ struct mt_block *mt_block_reserve(void)
 	block = is_mapped ? mt_slab_alloc(&records) : NULL;
 	if (block) {
 		block->event = NULL;
-		block->is_non_recyclable = block->is_busy = block->is_stale = false;
+		block->is_non_recyclable = false;
 	}
 	return block;
 }
 
 void mt_block_release(struct mt_block *block)
 {
-	mt_assert(!block->event && !block->is_busy);
+	mt_assert(!block->event);
 	mt_store_relaxed(&block->context, NULL);
 	block->state = MT_BLOCK_UNUSED;
 	mt_slab_free(&records, block);
@@ -260,6 +260,17 @@ void mt_line_append(struct mt_block_line *line, struct mt_block *block)
 	else
 		line->first = block;
 	line->last = block;
+}
+
+void mt_line_prepend(struct mt_block_line *line, struct mt_block *block)
+{
+	block->line_prev = NULL;
+	block->line_next = line->first;
+	if (line->first)
+		line->first->line_prev = block;
+	else
+		line->last = block;
+	line->first = block;
 }
 
 void mt_line_remove(struct mt_block_line *line, struct mt_block *block)

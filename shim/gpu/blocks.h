@@ -104,8 +104,11 @@ enum mt_block_state {
 	MT_BLOCK_UNUSED,  /* a spare record */
 	MT_BLOCK_LIVE,    /* the program has it */
 	MT_BLOCK_PENDING, /* freed; work that may use it still runs */
-	MT_BLOCK_IDLE,    /* freed and ready */
-	MT_BLOCK_LEAVING  /* out of the table, being freed by the driver */
+	/* freed, in no list: a thread asks the driver about it with no lock held, and owns it */
+	MT_BLOCK_BUSY,
+	MT_BLOCK_STALE,  /* was busy, and its memory went unseen: that thread forgets it */
+	MT_BLOCK_IDLE,   /* freed and ready */
+	MT_BLOCK_LEAVING /* out of the table, being freed by the driver */
 };
 
 struct mt_block {
@@ -120,13 +123,10 @@ struct mt_block {
 	uint64_t since_ns;    /* coarse clock: when it was handed out, or freed */
 	/* the list of the context's pending or idle blocks, oldest first */
 	struct mt_block *line_next, *line_prev;
-	struct mt_event *event; /* of a pending block */
+	struct mt_event *event; /* of a pending or busy block */
 	uint32_t bin;
 	uint8_t state; /* enum mt_block_state */
 	bool is_non_recyclable;
-	/* pending, and a thread asks the driver about it with no lock held: it stays if it is */
-	bool is_busy;
-	bool is_stale; /* its memory went unseen: forgotten by that thread */
 };
 
 struct mt_block_line {
@@ -174,6 +174,7 @@ struct mt_block *mt_blocks_walk_next(struct mt_block_walk *walk); /* NULL: that 
 void mt_blocks_forget(void);
 
 void mt_line_append(struct mt_block_line *line, struct mt_block *block);
+void mt_line_prepend(struct mt_block_line *line, struct mt_block *block);
 void mt_line_remove(struct mt_block_line *line, struct mt_block *block);
 
 /* ---- bins: the idle blocks of one context, whose lock the caller holds.

@@ -314,48 +314,6 @@ bool mt_context_may_call(void)
 	return may_call;
 }
 
-/* ---- events ---- */
-
-static struct mt_slab events = MT_SLAB(struct mt_event);
-
-struct mt_event *mt_context_take_event(struct mt_context *context)
-{
-	struct mt_event *event = context->free_events;
-
-	if (event) {
-		context->free_events = event->next;
-		event->next = NULL;
-	}
-	return event;
-}
-
-void mt_context_keep_event(struct mt_context *context, struct mt_event *event)
-{
-	event->next = context->free_events;
-	context->free_events = event;
-}
-
-MT_COLD struct mt_event *mt_context_create_event(int *out_result)
-{
-	struct mt_event *event = mt_slab_alloc(&events);
-
-	*out_result = MT_CU_OUT_OF_MEMORY;
-	if (!event)
-		return NULL;
-	*out_result = mt_pool_driver()->cuEventCreate(&event->event, MT_CU_EVENT_DISABLE_TIMING);
-	if (*out_result != MT_CU_SUCCESS) {
-		mt_slab_free(&events, event);
-		return NULL;
-	}
-	event->next = NULL;
-	return event;
-}
-
-void mt_context_forget_events(void)
-{
-	mt_slab_forget(&events);
-}
-
 /* ---- contexts begin and end ---- */
 
 /* Only where blocks are pooled need a context be known before it allocates. */
@@ -391,15 +349,6 @@ MT_COLD void mt_context_join_devices(void)
 	mt_context_register();
 }
 
-/* The driver's events died with the context. The lock is held. */
-static void forget_free_events(struct mt_context *context)
-{
-	struct mt_event *event;
-
-	while ((event = mt_context_take_event(context)))
-		mt_slab_free(&events, event);
-}
-
 /* All but `context` of a block is read under its context's lock, and this one's is held. */
 static void forget_blocks(struct mt_context *context)
 {
@@ -409,10 +358,9 @@ static void forget_blocks(struct mt_context *context)
 	while ((block = mt_blocks_walk_next(&walk))) {
 		if (mt_block_context(block) != context || block->state == MT_BLOCK_LEAVING)
 			continue;
-		mt_assert(!block->is_busy);
+		mt_assert(block->state != MT_BLOCK_BUSY && block->state != MT_BLOCK_STALE);
 		if (block->event)
-			mt_slab_free(&events, block->event);
-		block->event = NULL;
+			mt_fence_keep_event(context, block);
 		(void)mt_blocks_remove(block);
 		mt_block_release(block);
 	}
@@ -465,7 +413,7 @@ static void forget_context(struct mt_context *context, uint32_t init)
 	}
 	mt_assert(context->users == 0);
 	forget_blocks(context);
-	forget_free_events(context);
+	mt_fence_forget_events(context);
 	if (context->idle)
 		memset(context->idle, 0, sizeof(*context->idle));
 	context->idle_line = context->pending_line = (struct mt_block_line){0};

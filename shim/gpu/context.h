@@ -277,20 +277,6 @@ void mt_context_ask_waits(void);
  * not asked again. No lock is held. */
 bool mt_context_may_call(void);
 
-/* ---- events ---- */
-
-/* Takes a free event of the context, whose lock is held; NULL: there is none. */
-struct mt_event *mt_context_take_event(struct mt_context *context);
-
-/* Keeps an event of the context, whose lock is held, until the context ends: there are as many as
- * blocks were pending at one time. */
-void mt_context_keep_event(struct mt_context *context, struct mt_event *event);
-
-/* Creates an event in the current context, which is held; NULL, with the driver's *out_result. */
-struct mt_event *mt_context_create_event(int *out_result);
-
-void mt_context_forget_events(void); /* all, in a forked child or at a test's start */
-
 /* hold counts the caller in `users`; false if the slot has no context. drop must follow true. */
 bool mt_context_hold(struct mt_context *context);
 void mt_context_drop(struct mt_context *context);
@@ -430,9 +416,8 @@ static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *d
  * current, and one that work of another context may use: no event of its own context sees that
  * work. Older drivers offer no way that does not wait for the device: nothing is pooled there.
  *
- * A busy block belongs, with its event, to the thread that made it busy. Calls to the driver are
- * made with no lock held and with the capture gate entered. While a capture is open nothing is
- * recorded, and events are queried in relaxed capture mode. ---- */
+ * Calls to the driver are made with no lock held and with the capture gate entered. While a capture
+ * is open nothing is recorded, and events are queried in relaxed capture mode. ---- */
 
 enum mt_fence_status {
 	MT_FENCE_DONE, /* the block is idle */
@@ -441,16 +426,24 @@ enum mt_fence_status {
 	MT_FENCE_LOST
 };
 
-/* Makes a freed block, which is in no list, pending, and records its event. Asks whether the work
- * is done, if the block is the only pending one. waits: waits for it, and never returns NOT_YET.
- * The block is pending after all results but DONE. The lock is held on entry and on return, but not
- * in between. */
+/* Records the event of a freed block, which is in no list. Asks whether the work is done, if no
+ * other block is pending. waits: waits for it, and never returns NOT_YET. NOT_YET: the block is
+ * pending; LOST: it is still in no list. The lock is held on entry and on return, but not in
+ * between. */
 enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
 
-/* Asks the driver about a pending block that is not busy. The lock as above. */
+/* Asks the driver about a pending block, which stays pending unless DONE. The lock as above. */
 enum mt_fence_status mt_fence_ask(struct mt_context *context, struct mt_block *block);
 
-/* Takes a pending block that is not busy out of its list; its event is free. The lock is held. */
+/* Takes a pending block out of its list; its event is free. The lock is held. */
 void mt_fence_remove(struct mt_context *context, struct mt_block *block);
+
+/* Keeps the event of a block for the context's next free: there are as many as blocks were pending
+ * at one time. The lock is held. */
+void mt_fence_keep_event(struct mt_context *context, struct mt_block *block);
+
+/* The driver's events died with the context, whose lock is held; or with all. */
+void mt_fence_forget_events(struct mt_context *context);
+void mt_fence_forget_all(void);
 
 #endif

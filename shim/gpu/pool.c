@@ -25,7 +25,7 @@ MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
 static void forget_everything(void)
 {
 	mt_blocks_forget();
-	mt_context_forget_events();
+	mt_fence_forget_all();
 	memset((void *)mt_pool.devices, 0, sizeof(mt_pool.devices));
 	memset((void *)mt_pool.contexts, 0, sizeof(mt_pool.contexts));
 	for (unsigned i = 0; i < MT_CONTEXTS; i++)
@@ -90,7 +90,7 @@ static void note_peaks(struct mt_context *context)
 static void hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes,
 		     uint64_t now_ns)
 {
-	mt_assert(block->state != MT_BLOCK_LIVE && !block->is_busy);
+	mt_assert(block->state != MT_BLOCK_LIVE && block->state != MT_BLOCK_BUSY);
 	block->state = MT_BLOCK_LIVE;
 	block->asked_bytes = asked_bytes;
 	block->since_ns = now_ns;
@@ -105,8 +105,8 @@ static void forget(struct mt_context *context, struct mt_block *block)
 {
 	if (block->state == MT_BLOCK_LIVE) {
 		mt_context_note_live(context, block, false);
-	} else if (block->state == MT_BLOCK_PENDING && block->is_busy) {
-		block->is_stale = true;
+	} else if (block->state == MT_BLOCK_BUSY) {
+		block->state = MT_BLOCK_STALE;
 		return;
 	} else if (block->state == MT_BLOCK_PENDING) {
 		mt_fence_remove(context, block);
@@ -327,8 +327,7 @@ static MT_COLD bool map_bins(struct mt_context *context)
 static bool is_kept(struct mt_context *context, const struct mt_block *block)
 {
 	if (block->is_non_recyclable || !mt_context_pools(context) ||
-	    (block->bytes % MT_BIN_UNIT) != 0 || mt_context_has_shortage(context) ||
-	    mt_unlikely(mt_capture_is_open()))
+	    (block->bytes % MT_BIN_UNIT) != 0 || mt_context_has_shortage(context))
 		return false;
 	return mt_likely(context->idle != NULL) || map_bins(context);
 }
@@ -343,8 +342,7 @@ static int cache(struct mt_context *context, struct mt_block *block, uint64_t no
 	block->since_ns = now_ns;
 	status = mt_fence_free(context, block, waits);
 	if (mt_unlikely(status == MT_FENCE_LOST)) {
-		/* An error, or a capture that has just begun: the driver's own free replies. */
-		mt_fence_remove(context, block);
+		/* An error, a capture, or another context: the driver's own free replies. */
 		block->state = MT_BLOCK_LIVE;
 		return free_directly(context, block);
 	}
@@ -365,25 +363,22 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 	struct mt_context *context;
 	struct mt_block *block;
 	uint64_t now_ns;
-	bool may_call;
 
 	if (mt_unlikely(!mt_pool_is_up()))
 		return false;
-	may_call = mt_context_may_call(); /* else the driver's result counts */
 	now_ns = mt_os_coarse_ns();
 	block = find_locked(dptr, &context);
 	if (!block)
 		return false;
 	if (mt_unlikely(block->state != MT_BLOCK_LIVE)) {
 		mt_lock_unlock(&context->lock);
-		*out_result = may_call ? MT_CU_INVALID_VALUE : MT_CU_NOT_PERMITTED;
+		*out_result = mt_context_may_call() ? MT_CU_INVALID_VALUE : MT_CU_NOT_PERMITTED;
 		return true;
 	}
 	mt_context_note_live(context, block, false);
 	mt_counter_add(&context->counters.frees, 1);
-	*out_result = mt_likely(may_call && is_kept(context, block))
-			      ? cache(context, block, now_ns)
-			      : free_directly(context, block);
+	*out_result = mt_likely(is_kept(context, block)) ? cache(context, block, now_ns)
+							 : free_directly(context, block);
 	return true;
 }
 

@@ -167,15 +167,13 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 	return is_free ? bytes : 0;
 }
 
-/* Takes the oldest block of the rule out of its list and the table; NULL: there is none. A busy one
- * is pending, and belongs to another thread. The lock is held. */
+/* Takes the oldest block of the rule out of its list and the table; NULL: there is none. The lock
+ * is held. */
 static struct mt_block *pick(struct mt_context *context, const struct mt_release *rule)
 {
 	struct mt_block *block =
 		rule->is_pending ? context->pending_line.first : context->idle_line.first;
 
-	while (block && block->is_busy)
-		block = block->line_next;
 	if (!block || block->since_ns > rule->freed_until_ns)
 		return NULL;
 	if (rule->is_pending)

@@ -364,7 +364,7 @@ static enum mt_blocks_state state_of(const struct mt_block *block)
 {
 	if (block->state == MT_BLOCK_LIVE)
 		return block->is_non_recyclable ? MT_BLOCKS_EXPORTED : MT_BLOCKS_LIVE;
-	return block->state == MT_BLOCK_PENDING ? MT_BLOCKS_PENDING : MT_BLOCKS_IDLE;
+	return block->state == MT_BLOCK_IDLE ? MT_BLOCKS_IDLE : MT_BLOCKS_PENDING;
 }
 
 /* The block's context is locked, so that the record does not change. */
