@@ -359,8 +359,8 @@ static void forget_blocks(struct mt_context *context)
 		if (mt_block_context(block) != context || block->state == MT_BLOCK_LEAVING)
 			continue;
 		mt_assert(block->state != MT_BLOCK_BUSY && block->state != MT_BLOCK_STALE);
-		if (block->event)
-			mt_fence_keep_event(context, block);
+		if (block->state == MT_BLOCK_PENDING)
+			mt_fence_remove(context, block);
 		(void)mt_blocks_remove(block);
 		mt_block_release(block);
 	}

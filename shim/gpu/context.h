@@ -435,12 +435,9 @@ enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *
 /* Asks the driver about a pending block, which stays pending unless DONE. The lock as above. */
 enum mt_fence_status mt_fence_ask(struct mt_context *context, struct mt_block *block);
 
-/* Takes a pending block out of its list; its event is free. The lock is held. */
+/* Takes a pending block out of its list. The context keeps its event for the next free: there are
+ * as many as blocks were pending at one time. The lock is held. */
 void mt_fence_remove(struct mt_context *context, struct mt_block *block);
-
-/* Keeps the event of a block for the context's next free: there are as many as blocks were pending
- * at one time. The lock is held. */
-void mt_fence_keep_event(struct mt_context *context, struct mt_block *block);
 
 /* The driver's events died with the context, whose lock is held; or with all. */
 void mt_fence_forget_events(struct mt_context *context);

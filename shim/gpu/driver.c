@@ -37,7 +37,6 @@ static union {
 static _Atomic bool is_bound;
 /* mt_loader_load_count() when no libcuda was found; a hint, no ordering */
 static _Atomic unsigned long long nothing_at_loads;
-static _Atomic int version;
 static _Atomic bool used, forked; /* flags that only rise, no ordering */
 /* this thread is in bind_now(): the loader or the driver has called back */
 static MT_TLS bool binds;
@@ -126,17 +125,13 @@ const struct mt_driver *mt_driver_usable(void)
 
 int mt_driver_version(void)
 {
-	int known = mt_load_relaxed(&version);
-	const struct mt_driver *driver;
+	const struct mt_driver *driver = mt_load_relaxed(&forked) ? NULL : mt_driver();
+	int version = 0;
 
-	if (known)
-		return known;
-	driver = mt_load_relaxed(&forked) ? NULL : mt_driver();
-	if (!driver || !driver->cuDriverGetVersion ||
-	    driver->cuDriverGetVersion(&known) != MT_CU_SUCCESS)
-		return 0;
-	mt_store_relaxed(&version, known);
-	return known;
+	return driver && driver->cuDriverGetVersion &&
+			       driver->cuDriverGetVersion(&version) == MT_CU_SUCCESS
+		       ? version
+		       : 0;
 }
 
 int mt_driver_wrapped_index(const void *real)

@@ -273,13 +273,17 @@ int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 
 /* ---- green contexts ---- */
 
-/* Before the call: from its return on, work may run that no event of the pool sees. */
+/* Before the call: from its return on, work may run that no event of the pool sees. No event is
+ * being recorded then, and none is any more. */
 static void note_green(void)
 {
 	MT_WRAPPER_KEEP_ERRNO;
 
-	if (mt_wrapper_is_on())
-		mt_pool_note_green_context();
+	if (!mt_wrapper_is_on())
+		return;
+	mt_capture_gate_close();
+	mt_pool_note_green_context();
+	mt_capture_gate_open();
 }
 
 int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device,
@@ -390,21 +394,12 @@ X(cuStreamEndCapture, false)
 X(cuStreamEndCapture_ptsz, true)
 #undef X
 
-/* A capture into a command list of a graphics API, which the program submits later.
- * No event is recorded any more, so that the gate need not stay closed. */
+/* A capture into a command list of a graphics API, which the program submits later. */
 #define X(name)                                                                                    \
 	int name(struct CUstream_st *stream, void *params)                                         \
 	{                                                                                          \
-		MT_WRAPPER_KEEP_ERRNO;                                                             \
-		bool is_on = before_begin();                                                       \
-		int result;                                                                        \
-                                                                                                   \
-		if (is_on)                                                                         \
-			mt_pool_note_green_context();                                              \
-		result = mt_wrapper_call(name, stream, params);                                    \
-		if (is_on)                                                                         \
-			mt_capture_gate_open();                                                    \
-		return result;                                                                     \
+		note_green();                                                                      \
+		return mt_wrapper_call(name, stream, params);                                      \
 	}
 X(cuStreamBeginCaptureToCig)
 X(cuStreamBeginCaptureToCig_ptsz)

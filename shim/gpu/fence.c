@@ -39,21 +39,17 @@ static enum mt_fence_status query(struct mt_context *context, const struct mt_bl
 
 /* ---- pending blocks; the lock is held ---- */
 
-void mt_fence_keep_event(struct mt_context *context, struct mt_block *block)
-{
-	block->event->next = context->free_events;
-	context->free_events = block->event;
-	block->event = NULL;
-}
-
 /* The block, in no list, ends being pending. */
 static void uncount(struct mt_context *context, struct mt_block *block)
 {
 	mt_assert(mt_counter(&context->counters.pending) >= block->bytes);
 	mt_counter_add(&context->counters.pending, -block->bytes);
 	mt_context_note_cached(context, block, false);
-	if (block->event)
-		mt_fence_keep_event(context, block);
+	if (mt_likely(block->event != NULL)) {
+		block->event->next = context->free_events;
+		context->free_events = block->event;
+		block->event = NULL;
+	}
 }
 
 void mt_fence_remove(struct mt_context *context, struct mt_block *block)
@@ -79,14 +75,6 @@ void mt_fence_forget_all(void)
 }
 
 /* ---- busy blocks ---- */
-
-/* Gives up the lock: the block is the calling thread's. The context's end waits for it. */
-static void begin(struct mt_context *context, struct mt_block *block)
-{
-	block->state = MT_BLOCK_BUSY;
-	context->users++;
-	mt_lock_unlock(&context->lock);
-}
 
 /* With the lock on return. Returns whether the block, in no list, is still busy: not done; else it
  * is idle, or was forgotten. */
@@ -159,7 +147,9 @@ enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *
 		context->free_events = block->event->next;
 	mt_counter_add(&context->counters.pending, block->bytes);
 	mt_context_note_cached(context, block, true);
-	begin(context, block);
+	block->state = MT_BLOCK_BUSY;
+	context->users++; /* its end waits for this thread */
+	mt_lock_unlock(&context->lock);
 	cancel = mt_driver_forbid_cancel();
 	status = record(context, block, asks);
 	if (mt_unlikely(status == MT_FENCE_NOT_YET && waits))
@@ -207,7 +197,9 @@ enum mt_fence_status mt_fence_ask(struct mt_context *context, struct mt_block *b
 	int cancel;
 
 	mt_line_remove(&context->pending_line, block);
-	begin(context, block);
+	block->state = MT_BLOCK_BUSY;
+	context->users++;
+	mt_lock_unlock(&context->lock);
 	cancel = mt_driver_forbid_cancel();
 	status = ask(context, block);
 	mt_driver_allow_cancel(cancel);
