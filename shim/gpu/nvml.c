@@ -113,6 +113,7 @@ void mt_nvml_read(const char *pci, struct mt_nvml_usage *out)
 	static struct mt_nvml_process list[PROCESSES_MAX];
 	int (*processes)(void *, unsigned *, struct mt_nvml_process *) =
 		nvml.nvmlDeviceGetComputeRunningProcesses_v3;
+	struct memory_info memory = {0};
 	unsigned count = PROCESSES_MAX;
 	void *device = NULL;
 
@@ -125,6 +126,10 @@ void mt_nvml_read(const char *pci, struct mt_nvml_usage *out)
 	/* More processes than the list has room for: an error without figures. */
 	if (processes && processes(device, &count, list) == 0 && count <= PROCESSES_MAX)
 		mt_nvml_split(list, count, (unsigned)mt_os_getpid(), is_host_namespace(), out);
+	if (nvml.nvmlDeviceGetMemoryInfo && nvml.nvmlDeviceGetMemoryInfo(device, &memory) == 0) {
+		out->free_bytes = memory.free_bytes;
+		out->total_bytes = memory.total_bytes;
+	}
 }
 
 unsigned mt_nvml_count(void)

@@ -23,6 +23,8 @@ struct mt_nvml_usage {
 	bool others_known;
 	uint64_t others_bytes;
 	uint64_t others_count;
+	uint64_t free_bytes; /* of the device; 0 unknown */
+	uint64_t total_bytes;
 	uint64_t read_ns; /* when it was read, CLOCK_MONOTONIC */
 	/* of this process by our own figures at that time (gpu/stats.c): a reply counts for
 	 * seconds, in which the program allocates and frees */

@@ -166,6 +166,12 @@ static uint64_t row_bytes(const struct mt_stats_device *row)
 
 static void fill_nvml(struct mt_stats_device *to, const struct mt_nvml_usage *nvml)
 {
+	/* Of a divided device NVML shows the whole, and the driver our part: the free memory of the
+	 * one says nothing of the other. */
+	if (!to->free_bytes && nvml->total_bytes &&
+	    nvml->total_bytes - to->total_bytes / 8 <= to->total_bytes)
+		to->free_bytes =
+			nvml->free_bytes < to->total_bytes ? nvml->free_bytes : to->total_bytes;
 	to->others_known = nvml->others_known;
 	to->others_bytes = nvml->others_bytes;
 	to->others_count = nvml->others_count;

@@ -64,6 +64,32 @@ Test(nvml, of_a_divided_device_only_our_part_counts)
 	cr_expect_eq(seen.others_count, 1);
 }
 
+static uint64_t free_told(uint64_t total_bytes, uint64_t free_bytes, uint64_t nvml_total_bytes,
+			  uint64_t nvml_free_bytes)
+{
+	const struct mt_gpu_device device = {.total_bytes = total_bytes, .free_bytes = free_bytes};
+	const struct mt_nvml_usage nvml = {.total_bytes = nvml_total_bytes,
+					   .free_bytes = nvml_free_bytes};
+	const struct mt_pool_usage pool = {0};
+	const struct mt_unpooled_usage others = {0};
+	struct mt_stats_device row;
+
+	mt_gpu_stats_fill(&row, &device, &pool, &others, &nvml);
+	return row.free_bytes;
+}
+
+Test(nvml, what_is_free_of_the_whole_is_not_told_of_a_part)
+{
+	const uint64_t gib = 1ull << 30;
+
+	cr_expect_eq(free_told(10 * gib, 4 * gib, 80 * gib, 60 * gib), 4 * gib,
+		     "the driver's word stands");
+	cr_expect_eq(free_told(10 * gib, 0, 80 * gib, 60 * gib), 0,
+		     "not known, rather than more than there is");
+	cr_expect_eq(free_told(79 * gib, 0, 80 * gib, 60 * gib), 60 * gib);
+	cr_expect_eq(free_told(79 * gib, 0, 80 * gib, 80 * gib), 79 * gib);
+}
+
 Test(nvml, what_is_not_ours_is_reckoned_of_figures_of_one_age)
 {
 	const struct mt_gpu_device device = {.total_bytes = 1ull << 30};
