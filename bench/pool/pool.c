@@ -279,7 +279,7 @@ static void compare(void)
 
 int main(int count, char **arguments)
 {
-	const struct mt_pool_settings settings = {.max_idle_pct = 100, .decay_ms = 5000};
+	const struct mt_pool_settings settings = {.decay_ms = 5000};
 	unsigned long most = count > 1 ? strtoul(arguments[1], NULL, 10) : 1000000;
 	uint64_t *live = calloc(most, sizeof(*live));
 	double few, many, few_random, together, together_median;

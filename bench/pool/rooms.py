@@ -40,7 +40,7 @@ static int retain(struct CUctx_st **context, int device) { (void)device; *contex
 static int release(int device) { (void)device; return 0; }
 int main(void)
 {
-	struct mt_pool_settings settings = {.max_idle_pct = 100, .decay_ms = 5000, .mode = mode, .waits = waits};
+	struct mt_pool_settings settings = {.decay_ms = 5000, .mode = mode, .waits = waits};
 	uint64_t dptr;
 	int result;
 

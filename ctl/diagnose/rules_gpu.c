@@ -73,9 +73,7 @@ static void advise_cache(const struct mt_facts *facts, uint64_t idle, struct mt_
 		mt_finding_set(finding, facts, "cuda_decay_ms=5000");
 	}
 	if (idle >= CACHE_BYTES)
-		mt_finding_advise(finding,
-				  "Let the pool decay: mtctl set PID cuda_decay_ms=5000, or cap it "
-				  "by cuda_max_mb.");
+		mt_finding_advise(finding, "Let the pool decay: mtctl set PID cuda_decay_ms=5000.");
 	mt_finding_advise(
 		finding,
 		"Empty it between phases or rounds: mtctl trim PID, or MT_HEAVY_ROUNDS=1.");
@@ -184,8 +182,6 @@ void mt_rule_gpu_fragments(const struct mt_facts *facts, struct mt_diagnosis *ou
 			 oom->framework_idle_bytes);
 	mt_finding_bytes(finding, "still there once it is emptied", "framework_stuck_bytes", stuck);
 	mt_finding_bytes(finding, "unused in the pool", "oom_idle_bytes", oom->idle_bytes);
-	mt_finding_bytes(finding, "largest unused block", "oom_largest_idle_bytes",
-			 oom->largest_idle_bytes);
 	mt_finding_show(finding, "out-of-memory errors", "gpu_num_ooms",
 			(double)mt_facts_now(facts)->gpu_num_ooms, "%s, the last by %s",
 			mt_text_count(mt_facts_now(facts)->gpu_num_ooms).text, oom->function);

@@ -211,13 +211,11 @@ static const struct mt_figure *find_figure(const char *name)
 	return figure->name ? figure : NULL;
 }
 
-/* The peak of allocated_bytes is allocated_peak_bytes, that of pinned_live_bytes pinned_peak_bytes.
- * NULL: it has none. */
+/* The peak of allocated_bytes is allocated_peak_bytes. NULL: it has none. */
 static const struct mt_figure *peak_of(const char *name)
 {
 	char peak[FIELD_NAME_MAX];
-	const char *end = mt_text_ends_with(name, LIVE) ? LIVE : "_bytes";
-	int stem = (int)(strlen(name) - strlen(end));
+	int stem = (int)(strlen(name) - strlen("_bytes"));
 
 	if (!mt_text_ends_with(name, "_bytes"))
 		return NULL;
@@ -230,9 +228,8 @@ static void add_row(struct mt_table *table, const struct mt_stats_device *device
 {
 	const struct mt_figure *peak = peak_of(figure->name);
 
-	/* A kind of memory that was never allocated. */
-	if (mt_text_ends_with(figure->name, LIVE) && !mt_figure_value(figure, device) &&
-	    !(peak && mt_figure_value(peak, device)))
+	/* A kind of memory of which there is none. */
+	if (mt_text_ends_with(figure->name, LIVE) && !mt_figure_value(figure, device))
 		return;
 	mt_table_add_row(table, figure->name, mt_figure_text(figure, device).text,
 			 peak ? mt_figure_text(peak, device).text : "", figure->help, NULL);

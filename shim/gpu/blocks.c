@@ -1,15 +1,13 @@
 #include "gpu/blocks.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "sys/atomic.h"
 #include "sys/attr.h"
 
 #define CHUNK_BYTES (128u * 1024)
-#define LOOK_MAX    16 /* blocks of one bin that a search looks at */
-#define LARGEST_MAX 64 /* and mt_bins_largest */
+#define LOOK_MAX    32 /* blocks of one bin that a search looks at */
 
 /* ---- memory ---- */
 
@@ -76,79 +74,57 @@ void mt_slab_forget(struct mt_slab *slab)
 	slab->chunks = NULL;
 }
 
-/* ---- the table. Links are read by acquire and written by release: a reader without the lock that
- * follows one sees a whole record ---- */
-
-#define TABLE_BYTES (MT_POINTER_BUCKETS * sizeof(_Atomic(struct mt_pointer_node *)))
+/* ---- the table ---- */
 
 bool mt_pointer_table_map(struct mt_pointer_table *table)
 {
-	_Atomic(struct mt_pointer_node *) *none = NULL;
-	void *mapped;
-
-	if (mt_likely(mt_load_acquire(&table->buckets) != NULL))
-		return true;
-	mapped = mt_slab_map(TABLE_BYTES);
-	/* Unless another thread was first. */
-	if (mapped &&
-	    !atomic_compare_exchange_strong_explicit(&table->buckets, &none, mapped,
-						     memory_order_acq_rel, memory_order_acquire))
-		(void)munmap(mapped, TABLE_BYTES);
-	return mapped != NULL;
+	if (mt_unlikely(!table->buckets))
+		table->buckets = mt_slab_map(MT_POINTER_BUCKETS * sizeof(*table->buckets));
+	return table->buckets != NULL;
 }
 
 /* Returns where the chain of a key begins, by the high bits of the hash, which depend on all bits
- * of the key; NULL: without buckets. */
-static _Atomic(struct mt_pointer_node *) *chain_of(struct mt_pointer_table *table, uint64_t key)
+ * of the key. */
+static struct mt_pointer_node **chain_of(const struct mt_pointer_table *table, uint64_t key)
 {
-	_Atomic(struct mt_pointer_node *) *buckets = mt_load_acquire(&table->buckets);
-
-	return buckets ? &buckets[mt_pointer_hash(key) / (UINT64_MAX / MT_POINTER_BUCKETS + 1)]
-		       : NULL;
+	return &table->buckets[mt_pointer_hash(key) / (UINT64_MAX / MT_POINTER_BUCKETS + 1)];
 }
 
-struct mt_pointer_node *mt_pointer_table_find(struct mt_pointer_table *table, uint64_t key,
-					      uint32_t limit)
+struct mt_pointer_node *mt_pointer_table_find(const struct mt_pointer_table *table, uint64_t key)
 {
-	_Atomic(struct mt_pointer_node *) *link = chain_of(table, key);
-	struct mt_pointer_node *node = link ? mt_load_acquire(link) : NULL;
+	struct mt_pointer_node *node = table->buckets ? *chain_of(table, key) : NULL;
 
-	for (; node && limit > 0; limit--) {
-		if (mt_likely(mt_load_relaxed(&node->key) == key))
-			return node;
-		node = mt_load_acquire(&node->next);
-	}
-	return NULL;
+	while (node && mt_load_relaxed(&node->key) != key)
+		node = node->next;
+	return node;
 }
 
 struct mt_pointer_node *mt_pointer_table_insert(struct mt_pointer_table *table,
 						struct mt_pointer_node *node)
 {
 	uint64_t key = mt_load_relaxed(&node->key);
-	_Atomic(struct mt_pointer_node *) *link = chain_of(table, key);
-	struct mt_pointer_node *stale;
+	struct mt_pointer_node *stale = mt_pointer_table_find(table, key);
 
-	mt_assert(link);
-	mt_store_release(&node->next, mt_load_acquire(link));
-	mt_store_release(link, node);
-	link = &node->next;
-	while ((stale = mt_load_acquire(link)) != NULL && mt_load_relaxed(&stale->key) != key)
-		link = &stale->next;
+	mt_assert(table->buckets);
 	if (stale)
-		mt_store_release(link, mt_load_acquire(&stale->next));
+		(void)mt_pointer_table_remove(table, stale);
+	node->next = *chain_of(table, key);
+	*chain_of(table, key) = node;
 	return stale;
 }
 
 bool mt_pointer_table_remove(struct mt_pointer_table *table, struct mt_pointer_node *node)
 {
-	_Atomic(struct mt_pointer_node *) *link = chain_of(table, mt_load_relaxed(&node->key));
-	struct mt_pointer_node *at = NULL;
+	struct mt_pointer_node **link;
 
-	while (link && (at = mt_load_acquire(link)) != NULL && at != node)
-		link = &at->next;
-	if (!at)
+	if (!table->buckets)
 		return false;
-	mt_store_release(link, mt_load_acquire(&node->next));
+	link = chain_of(table, mt_load_relaxed(&node->key));
+	while (*link && *link != node)
+		link = &(*link)->next;
+	if (!*link)
+		return false;
+	*link = node->next;
 	return true;
 }
 
@@ -156,16 +132,13 @@ void mt_pointer_table_remove_if(struct mt_pointer_table *table,
 				bool (*matches)(struct mt_pointer_node *node, void *data),
 				void *data)
 {
-	_Atomic(struct mt_pointer_node *) *buckets = mt_load_acquire(&table->buckets);
-	struct mt_pointer_node *node, *next;
+	for (uint32_t at = 0; table->buckets && at < MT_POINTER_BUCKETS; at++) {
+		struct mt_pointer_node **link = &table->buckets[at], *node, *next;
 
-	for (uint32_t at = 0; buckets && at < MT_POINTER_BUCKETS; at++) {
-		_Atomic(struct mt_pointer_node *) *link = &buckets[at];
-
-		while ((node = mt_load_acquire(link)) != NULL) {
-			next = mt_load_acquire(&node->next);
+		while ((node = *link) != NULL) {
+			next = node->next;
 			if (matches(node, data))
-				mt_store_release(link, next);
+				*link = next;
 			else
 				link = &node->next;
 		}
@@ -186,38 +159,36 @@ static struct mt_block *block_of(struct mt_pointer_node *node)
 
 struct mt_block *mt_block_reserve(void)
 {
-	struct mt_block *block = mt_pointer_table_map(&table) ? mt_slab_alloc(&records) : NULL;
+	struct mt_block *block;
+	bool is_mapped;
 
+	mt_lock_lock(&table_lock);
+	is_mapped = mt_pointer_table_map(&table);
+	mt_lock_unlock(&table_lock);
+	block = is_mapped ? mt_slab_alloc(&records) : NULL;
 	if (block) {
 		block->event = NULL;
-		block->is_non_recyclable = block->is_busy = block->is_stale = false;
+		block->is_non_recyclable = false;
 	}
 	return block;
 }
 
 void mt_block_release(struct mt_block *block)
 {
-	mt_assert(!block->event && !block->is_busy);
+	mt_assert(!block->event);
 	mt_store_relaxed(&block->context, NULL);
 	block->state = MT_BLOCK_UNUSED;
 	mt_slab_free(&records, block);
 }
 
-static MT_COLD struct mt_block *find_locked(uint64_t base)
+struct mt_block *mt_blocks_find(uint64_t base)
 {
 	struct mt_block *block;
 
 	mt_lock_lock(&table_lock);
-	block = block_of(mt_pointer_table_find(&table, base, MT_POINTER_ALL));
+	block = block_of(mt_pointer_table_find(&table, base));
 	mt_lock_unlock(&table_lock);
 	return block;
-}
-
-struct mt_block *mt_blocks_find(uint64_t base)
-{
-	struct mt_block *block = block_of(mt_pointer_table_find(&table, base, MT_POINTER_PEEK));
-
-	return mt_likely(block != NULL) ? block : find_locked(base);
 }
 
 struct mt_block *mt_blocks_insert(struct mt_block *block)
@@ -274,7 +245,7 @@ struct mt_block *mt_blocks_walk_next(struct mt_block_walk *walk)
 
 MT_COLD void mt_blocks_forget(void)
 {
-	mt_store_relaxed(&table.buckets, NULL); /* they stay mapped */
+	table.buckets = NULL; /* they stay mapped */
 	mt_lock_reset(&table_lock);
 	mt_slab_forget(&records);
 }
@@ -289,6 +260,17 @@ void mt_line_append(struct mt_block_line *line, struct mt_block *block)
 	else
 		line->first = block;
 	line->last = block;
+}
+
+void mt_line_prepend(struct mt_block_line *line, struct mt_block *block)
+{
+	block->line_prev = NULL;
+	block->line_next = line->first;
+	if (line->first)
+		line->first->line_prev = block;
+	else
+		line->last = block;
+	line->first = block;
 }
 
 void mt_line_remove(struct mt_block_line *line, struct mt_block *block)
@@ -319,14 +301,9 @@ uint64_t mt_bins_round(uint64_t bytes)
 
 uint32_t mt_bins_index(uint64_t bytes)
 {
-	uint32_t power, index;
-
 	if (bytes <= MT_BIN_SMALL)
 		return (uint32_t)((bytes + MT_BIN_UNIT - 1) / MT_BIN_UNIT) - 1;
-	power = 63 - (uint32_t)__builtin_clzll(bytes);
-	index = MT_BIN_SMALLS + (power - 20) * MT_BIN_PARTS +
-		(uint32_t)((bytes >> (power - 6)) & (MT_BIN_PARTS - 1));
-	return index < MT_BIN_COUNT ? index : MT_BIN_COUNT - 1;
+	return MT_BIN_SMALLS + (uint32_t)(bytes / MT_BIN_SPAN % MT_BIN_LARGES);
 }
 
 void mt_bins_add(struct mt_bins *bins, struct mt_block *block)
@@ -339,22 +316,19 @@ void mt_bins_add(struct mt_bins *bins, struct mt_block *block)
 	if (*first)
 		(*first)->bin_prev = block;
 	*first = block;
-	bins->filled[block->bin / 64] |= 1ull << (block->bin % 64);
 }
 
 void mt_bins_remove(struct mt_bins *bins, struct mt_block *block)
 {
 	struct mt_block **first = &bins->first[block->bin];
 
-	mt_assert(bins->filled[block->bin / 64] >> (block->bin % 64) & 1);
+	mt_assert(*first);
 	if (block->bin_prev)
 		block->bin_prev->bin_next = block->bin_next;
 	else
 		*first = block->bin_next;
 	if (block->bin_next)
 		block->bin_next->bin_prev = block->bin_prev;
-	if (!*first)
-		bins->filled[block->bin / 64] &= ~(1ull << (block->bin % 64));
 }
 
 /* The largest block that may serve a request: it takes no more pages of the device. */
@@ -387,48 +361,11 @@ static struct mt_block *look(const struct mt_bins *bins, uint32_t index, uint64_
 
 struct mt_block *mt_bins_find(const struct mt_bins *bins, uint64_t bytes)
 {
-	uint32_t index = mt_bins_index(bytes);
-	uint32_t last = index;
-	struct mt_block *block;
+	uint64_t last = bytes > MT_BIN_SMALL ? highest(bytes) : bytes;
+	struct mt_block *block = NULL;
 
 	mt_assert(bytes > 0 && bytes % MT_BIN_UNIT == 0);
-	if (bytes > MT_BIN_SMALL)
-		last = mt_bins_index(highest(bytes));
-	for (; index <= last; index++) {
-		uint64_t filled = bins->filled[index / 64] >> (index % 64);
-
-		if (!filled) {
-			index |= 63; /* the next word */
-			continue;
-		}
-		index += (uint32_t)__builtin_ctzll(filled);
-		block = index <= last ? look(bins, index, bytes) : NULL;
-		if (block)
-			return block;
-	}
-	return NULL;
-}
-
-/* Runs under the context's lock each time the figures are read, and a bin may hold a hundred
- * thousand blocks. */
-static uint64_t largest_of(const struct mt_bins *bins, uint32_t index)
-{
-	uint64_t largest = 0;
-	int limit = index < MT_BIN_SMALLS ? 1 : LARGEST_MAX; /* these bins have one size each */
-	const struct mt_block *block = bins->first[index];
-
-	for (int seen = 0; block && seen < limit; seen++, block = block->bin_next)
-		if (block->bytes > largest)
-			largest = block->bytes;
-	return largest;
-}
-
-uint64_t mt_bins_largest(const struct mt_bins *bins)
-{
-	for (uint32_t word = MT_BIN_COUNT / 64; word-- > 0;)
-		if (bins->filled[word])
-			return largest_of(bins,
-					  word * 64 + 63 -
-						  (uint32_t)__builtin_clzll(bins->filled[word]));
-	return 0;
+	for (uint64_t at = bytes; !block && at <= last; at = (at / MT_BIN_SPAN + 1) * MT_BIN_SPAN)
+		block = look(bins, mt_bins_index(at), bytes);
+	return block;
 }

@@ -5,9 +5,8 @@
  * run inside the program's malloc hooks. Nothing is ever unmapped, so that a record which another
  * thread has just freed stays readable (the reader checks it again under its owner's lock).
  *
- * A block's record is written under its context's lock; its node belongs to the table. A look-up
- * takes the table's lock (rank `blocks`) only if it has found nothing without. Any thread may call.
- * Never makes a call to the driver. */
+ * A block's record is written under its context's lock; its node belongs to the table, which has a
+ * lock of its own (rank `blocks`). Any thread may call. Never makes a call to the driver. */
 #ifndef MT_GPU_BLOCKS_H
 #define MT_GPU_BLOCKS_H
 
@@ -52,24 +51,24 @@ void mt_slab_free(struct mt_slab *slab, void *object);
 void mt_slab_forget(struct mt_slab *slab);
 
 /* ---- a hash table from a 64-bit key to a node that its owner embeds in a record: 32,768 buckets
- * with chains. The table owns the links of the nodes, never their records. The caller locks: every
- * function needs the lock of the table, but where it says otherwise. ---- */
+ * with chains. The table owns the links of the nodes, never their records. The caller locks.
+ * ---- */
 
 #define MT_POINTER_BUCKETS 32768u
 
 /* Not the first member of a record that lies in a slab: that word is the slab's. */
 struct mt_pointer_node {
-	_Atomic(struct mt_pointer_node *) next; /* written under the table's lock */
-	_Atomic uint64_t key;                   /* written by its owner while it is in no table */
+	struct mt_pointer_node *next;
+	_Atomic uint64_t key; /* written by its owner while it is in no table */
 };
 
 /* Zeroed: without buckets, which is empty. */
 struct mt_pointer_table {
-	_Atomic(_Atomic(struct mt_pointer_node *) *) buckets;
+	struct mt_pointer_node **buckets;
 };
 
 /* Maps the buckets unless they are: before the first insertion. Returns false if the kernel has no
- * memory. A page of them becomes resident when it is first written. Needs no lock. */
+ * memory. A page of them becomes resident when it is first written. */
 bool mt_pointer_table_map(struct mt_pointer_table *table);
 
 /* Spreads keys over all bits of the result. Pure. */
@@ -80,16 +79,8 @@ static inline uint64_t mt_pointer_hash(uint64_t key)
 	return (key ^ key >> 8) * 0x9e3779b97f4a7c15ull;
 }
 
-/* Returns the node with this key among the first `limit` of its chain (MT_POINTER_ALL), or NULL.
- *
- * Without the lock, by MT_POINTER_PEEK: NULL may also mean that a node on the way has just moved to
- * another chain, or that the chain is long; then look again with the lock. A node that is returned
- * may be taken out at any moment: its record must stay readable, and the caller checks it again
- * under the lock of its owner. */
-#define MT_POINTER_ALL  UINT32_MAX
-#define MT_POINTER_PEEK 64u
-struct mt_pointer_node *mt_pointer_table_find(struct mt_pointer_table *table, uint64_t key,
-					      uint32_t limit);
+/* Returns the node with this key, or NULL. */
+struct mt_pointer_node *mt_pointer_table_find(const struct mt_pointer_table *table, uint64_t key);
 
 /* Puts a node in. Another node with the same key is stale: it is taken out and returned, else
  * NULL. */
@@ -113,8 +104,11 @@ enum mt_block_state {
 	MT_BLOCK_UNUSED,  /* a spare record */
 	MT_BLOCK_LIVE,    /* the program has it */
 	MT_BLOCK_PENDING, /* freed; work that may use it still runs */
-	MT_BLOCK_IDLE,    /* freed and ready */
-	MT_BLOCK_LEAVING  /* out of the table, being freed by the driver */
+	/* freed, in no list: a thread asks the driver about it with no lock held, and owns it */
+	MT_BLOCK_BUSY,
+	MT_BLOCK_STALE,  /* was busy, and its memory went unseen: that thread forgets it */
+	MT_BLOCK_IDLE,   /* freed and ready */
+	MT_BLOCK_LEAVING /* out of the table, being freed by the driver */
 };
 
 struct mt_block {
@@ -129,13 +123,10 @@ struct mt_block {
 	uint64_t since_ns;    /* coarse clock: when it was handed out, or freed */
 	/* the list of the context's pending or idle blocks, oldest first */
 	struct mt_block *line_next, *line_prev;
-	struct mt_event *event; /* of a pending block */
+	struct mt_event *event; /* of a pending or busy block */
 	uint32_t bin;
 	uint8_t state; /* enum mt_block_state */
 	bool is_non_recyclable;
-	/* pending, and a thread asks the driver about it with no lock held: it stays if it is */
-	bool is_busy;
-	bool is_stale; /* its memory went unseen: forgotten by that thread */
 };
 
 struct mt_block_line {
@@ -183,13 +174,14 @@ struct mt_block *mt_blocks_walk_next(struct mt_block_walk *walk); /* NULL: that 
 void mt_blocks_forget(void);
 
 void mt_line_append(struct mt_block_line *line, struct mt_block *block);
+void mt_line_prepend(struct mt_block_line *line, struct mt_block *block);
 void mt_line_remove(struct mt_block_line *line, struct mt_block *block);
 
 /* ---- bins: the idle blocks of one context, whose lock the caller holds.
  *
- * Up to 1 MiB a bin is one multiple of 512 B. Above, each power of two is cut into 64 bins, so that
- * the sizes of a bin differ by up to 1.6 %. A request looks at its own bin and at those up to 12.5
- * % higher, as far as the driver would take the same number of pages for both. A larger block would
+ * Up to 1 MiB a bin is one multiple of 512 B. Above, it is a span of 128 KiB, one for each 512 MiB.
+ * A request looks at its own bin and at those up to 12.5 % higher, as far as the driver would take
+ * the same number of pages for both: up to 17. A larger block would
  * hold memory on which a program that knows its device's size relies. ---- */
 
 /* the driver's own unit is 256 or 512 B */
@@ -197,12 +189,12 @@ void mt_line_remove(struct mt_block_line *line, struct mt_block *block);
 #define MT_BIN_SMALL  (1024u * 1024)
 #define MT_BIN_SMALLS (MT_BIN_SMALL / MT_BIN_UNIT)
 /* the driver takes memory above MT_BIN_SMALL in pages of this size */
-#define MT_BIN_PAGE  (2u * 1024 * 1024)
-#define MT_BIN_PARTS 64u
-#define MT_BIN_COUNT (MT_BIN_SMALLS + 28u * MT_BIN_PARTS)
+#define MT_BIN_PAGE   (2u * 1024 * 1024)
+#define MT_BIN_SPAN   (128u * 1024)
+#define MT_BIN_LARGES 4096u
+#define MT_BIN_COUNT  (MT_BIN_SMALLS + MT_BIN_LARGES)
 
 struct mt_bins {
-	uint64_t filled[MT_BIN_COUNT / 64]; /* a bit for each bin with blocks */
 	struct mt_block *first[MT_BIN_COUNT];
 };
 
@@ -227,11 +219,7 @@ void mt_bins_add(struct mt_bins *bins, struct mt_block *block);
 void mt_bins_remove(struct mt_bins *bins, struct mt_block *block);
 
 /* Returns a block that fits so many bytes, as mt_bins_round gives them, an exact one before a
- * larger one, and leaves it in its bin; NULL: none. Looks at up to 16 blocks of a bin. */
+ * larger one, and leaves it in its bin; NULL: none. Looks at up to 32 blocks of a bin. */
 struct mt_block *mt_bins_find(const struct mt_bins *bins, uint64_t bytes);
-
-/* Returns the bytes of the largest block. Above 1 MiB it looks at 64 blocks of a bin, so that the
- * result may be 1.6 % too low. */
-uint64_t mt_bins_largest(const struct mt_bins *bins);
 
 #endif

@@ -194,18 +194,6 @@ static bool has_cached(void)
 	return false;
 }
 
-static bool has_live(void)
-{
-	struct mt_pool_usage usage;
-
-	for (int device = 0; device < MT_POOL_DEVICES; device++) {
-		mt_pool_usage(device, &usage);
-		if (usage.blocks_count)
-			return true;
-	}
-	return false;
-}
-
 /* A framework may have been loaded since: its cache then lies on top of the pool. */
 static void look_at_loads(void)
 {
@@ -217,15 +205,15 @@ static void look_at_loads(void)
 }
 
 /* With nothing cached there is nothing to do before the program frees a block. A decay shorter than
- * the worker's longest sleep would then come too late: while there are blocks to free, the worker
- * sleeps no longer than the decay. */
+ * the worker's longest sleep would then come too late: the worker sleeps no longer than the decay.
+ */
 static uint64_t next_without_cache(uint64_t now_ns)
 {
 	uint64_t decay_ns = mt_config()->cuda_decay_ms * MT_NS_PER_MS;
 
-	if (!decay_ns || decay_ns >= 5 * MT_NS_PER_S || !has_live())
+	if (!decay_ns || decay_ns >= 5 * MT_NS_PER_S)
 		return UINT64_MAX;
-	return now_ns + (decay_ns > LEAST_STEP_NS ? decay_ns : LEAST_STEP_NS);
+	return now_ns + mt_max_u64(decay_ns, LEAST_STEP_NS);
 }
 
 static uint64_t tick_pool(uint64_t now_ns)
@@ -292,10 +280,8 @@ static void publish(bool full)
 
 static void reset_peak(void)
 {
-	if (!mt_wrapper_is_used())
-		return;
-	mt_pool_reset_peak();
-	mt_unpooled_reset_peak();
+	if (mt_wrapper_is_used())
+		mt_pool_reset_peak();
 }
 
 static void stop(void)

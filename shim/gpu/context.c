@@ -87,28 +87,6 @@ MT_COLD struct CUctx_st *mt_context_primary(int device)
 	return primary;
 }
 
-static uint32_t bit_of(int device)
-{
-	return 1u << (mt_pool_device(device) - mt_pool.devices);
-}
-
-void mt_context_note_use(int user, int device)
-{
-	_Atomic uint32_t *users = &mt_pool_device(device)->users;
-
-	/* Read first: a cache line that is only read stays shared. */
-	if (!(mt_load_relaxed(users) & bit_of(user)))
-		atomic_fetch_or_explicit(users, bit_of(user), memory_order_relaxed);
-}
-
-static bool may_use(const struct mt_context *user, const struct mt_context *context)
-{
-	struct mt_pool_device *device = mt_context_device(context);
-
-	return device == mt_context_device(user) ||
-	       (mt_load_relaxed(&device->users) & bit_of(mt_context_ordinal(user)));
-}
-
 /* Returns whether the primary context of its device is this one, or not active. */
 static MT_COLD bool has_no_other_primary(struct mt_context *context)
 {
@@ -126,7 +104,8 @@ bool mt_context_is_alone(struct mt_context *context)
 	MT_EACH_CONTEXT(other)
 	{
 		if (other != context && mt_context_handle(other) && !mt_flag(&other->is_dead) &&
-		    may_use(other, context))
+		    (mt_flag(&mt_pool.is_joined) ||
+		     mt_context_device(other) == mt_context_device(context)))
 			return false;
 	}
 	return mt_likely(mt_flag(&context->is_primary)) || has_no_other_primary(context);
@@ -335,48 +314,6 @@ bool mt_context_may_call(void)
 	return may_call;
 }
 
-/* ---- events ---- */
-
-static struct mt_slab events = MT_SLAB(struct mt_event);
-
-struct mt_event *mt_context_take_event(struct mt_context *context)
-{
-	struct mt_event *event = context->free_events;
-
-	if (event) {
-		context->free_events = event->next;
-		event->next = NULL;
-	}
-	return event;
-}
-
-void mt_context_keep_event(struct mt_context *context, struct mt_event *event)
-{
-	event->next = context->free_events;
-	context->free_events = event;
-}
-
-MT_COLD struct mt_event *mt_context_create_event(int *out_result)
-{
-	struct mt_event *event = mt_slab_alloc(&events);
-
-	*out_result = MT_CU_OUT_OF_MEMORY;
-	if (!event)
-		return NULL;
-	*out_result = mt_pool_driver()->cuEventCreate(&event->event, MT_CU_EVENT_DISABLE_TIMING);
-	if (*out_result != MT_CU_SUCCESS) {
-		mt_slab_free(&events, event);
-		return NULL;
-	}
-	event->next = NULL;
-	return event;
-}
-
-void mt_context_forget_events(void)
-{
-	mt_slab_forget(&events);
-}
-
 /* ---- contexts begin and end ---- */
 
 /* Only where blocks are pooled need a context be known before it allocates. */
@@ -396,51 +333,20 @@ MT_COLD void mt_context_created(struct CUctx_st *context, int device)
 	(void)add_context(context, device);
 }
 
-void mt_context_register(struct CUctx_st *context)
+void mt_context_register(void)
 {
-	struct CUctx_st *current = NULL, *popped;
-	bool is_pushed = false;
+	struct CUctx_st *current = NULL;
 	int device = -1;
 
-	if (!can_know() || mt_pool_driver()->cuCtxGetCurrent(&current) != MT_CU_SUCCESS)
-		return;
-	context = context ? context : current;
-	if (!context || find_context(context))
-		return;
-	if (context != current)
-		is_pushed = mt_pool_driver()->cuCtxPushCurrent_v2(context) == MT_CU_SUCCESS;
-	if ((context == current || is_pushed) &&
-	    mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
-		(void)add_context(context, device);
-	if (is_pushed)
-		(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
+	if (can_know() && mt_pool_driver()->cuCtxGetCurrent(&current) == MT_CU_SUCCESS && current &&
+	    !find_context(current) && mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
+		(void)add_context(current, device);
 }
 
-static int device_of(struct CUctx_st *context)
+MT_COLD void mt_context_join_devices(void)
 {
-	struct mt_context *known;
-
-	if (context)
-		mt_context_register(context);
-	known = find_context(context);
-	return known ? mt_context_ordinal(known) : MT_ANY_DEVICE;
-}
-
-MT_COLD void mt_context_note_peers(struct CUctx_st *user, struct CUctx_st *peer)
-{
-	int from = device_of(user), to = device_of(peer);
-
-	if (from != MT_ANY_DEVICE && to != MT_ANY_DEVICE)
-		mt_context_note_use(from, to);
-}
-
-/* The driver's events died with the context. The lock is held. */
-static void forget_free_events(struct mt_context *context)
-{
-	struct mt_event *event;
-
-	while ((event = mt_context_take_event(context)))
-		mt_slab_free(&events, event);
+	mt_flag_set(&mt_pool.is_joined, true);
+	mt_context_register();
 }
 
 /* All but `context` of a block is read under its context's lock, and this one's is held. */
@@ -452,10 +358,9 @@ static void forget_blocks(struct mt_context *context)
 	while ((block = mt_blocks_walk_next(&walk))) {
 		if (mt_block_context(block) != context || block->state == MT_BLOCK_LEAVING)
 			continue;
-		mt_assert(!block->is_busy);
-		if (block->event)
-			mt_slab_free(&events, block->event);
-		block->event = NULL;
+		mt_assert(block->state != MT_BLOCK_BUSY && block->state != MT_BLOCK_STALE);
+		if (block->state == MT_BLOCK_PENDING)
+			mt_fence_remove(context, block);
 		(void)mt_blocks_remove(block);
 		mt_block_release(block);
 	}
@@ -508,7 +413,7 @@ static void forget_context(struct mt_context *context, uint32_t init)
 	}
 	mt_assert(context->users == 0);
 	forget_blocks(context);
-	forget_free_events(context);
+	mt_fence_forget_events(context);
 	if (context->idle)
 		memset(context->idle, 0, sizeof(*context->idle));
 	context->idle_line = context->pending_line = (struct mt_block_line){0};

@@ -30,8 +30,6 @@ enum mt_pool_mode { MT_POOL_UNDECIDED, MT_POOL_ACCOUNT, MT_POOL_POOL };
 struct mt_pool_settings {
 	/* a ready block unused for so long is released; 0: only when asked */
 	uint64_t decay_ms;
-	uint64_t max_idle_bytes; /* for each device: the most bytes cached; 0: no cap */
-	uint64_t max_idle_pct;   /* the same as a share of the device's memory; 100: no cap */
 	/* with less than this share of the device's memory free the worker releases what is idle;
 	 * 0: off */
 	uint64_t low_free_pct;
@@ -107,7 +105,7 @@ struct mt_context {
 
 struct mt_pool_device {
 	_Atomic uint64_t total_bytes; /* 0: not known */
-	_Atomic uint64_t allocated_peak, reserved_peak, active_peak;
+	_Atomic uint64_t allocated_peak, reserved_peak;
 	_Atomic uint64_t charged_peak; /* of live blocks, in the driver's pages */
 	_Atomic uint64_t retries, ooms;
 	/* mt_pool_shortage_begin to _end: nothing is cached meanwhile. seq_cst: a free that did not
@@ -118,10 +116,6 @@ struct mt_pool_device {
 	/* how often a thread began to free an idle block; threads between mt_pool_read_begin and
 	 * _end */
 	_Atomic uint32_t releases, readers;
-	/* Bit n: contexts of device n may use blocks of this one, through peer access or a copy.
-	 * Order: none needed, the thread that made the bit frees the block or tells the one that
-	 * does. */
-	_Atomic uint32_t users;
 	struct mt_counters past; /* sums of its ended contexts; only those that never fall */
 	/* another process lacks memory: one of the shortages, until then; 0: none does */
 	_Atomic uint64_t yields_until_ns;
@@ -136,12 +130,15 @@ struct mt_pool {
 	bool can_fence; /* the driver has all that a fence needs (CUDA 12.5) */
 	/* green contexts exist, or more contexts than can be known: events do not see all work */
 	_Atomic bool is_mixed;
+	/* contexts may use blocks of other devices, through peer access or a copy. Order: none
+	 * needed, the thread that set it frees the block or tells the one that does */
+	_Atomic bool is_joined;
 	/* mt_pool_pause_release; order: none needed, one more block does no harm */
 	_Atomic bool pauses_release;
 	enum mt_pool_mode (*_Atomic mode)(void);
 	bool (*_Atomic ask_waits)(void);
 	_Atomic bool waits; /* a free waits as the driver's does (mt_pool_settings) */
-	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct;
+	_Atomic uint64_t decay_ms, low_free_pct;
 	struct mt_pool_device devices[MT_POOL_DEVICES];
 	struct mt_context contexts[MT_CONTEXTS];
 	/* for a thread that takes a slot of `contexts` or frees it */
@@ -263,13 +260,10 @@ struct mt_context *mt_context_current(void);
  * last release if the program's has come in between: not while the gate is entered. */
 struct CUctx_st *mt_context_primary(int device);
 
-/* Notes that contexts of device `user` may use blocks of `device`, in both directions of a copy. */
-void mt_context_note_use(int user, int device);
-
-/* Returns whether work of no other context may use blocks of this one: none is on its device, and
- * none on a device that was noted. The streams of a primary context may copy from and to any block
- * of its device. The capture gate is entered, which keeps one from ending meanwhile; no lock is
- * held. */
+/* Returns whether work of no other context may use blocks of this one: none is on its device, nor
+ * on any other after mt_context_join_devices. The streams of a primary context may copy from and to
+ * any block of its device. The capture gate is entered, which keeps one from ending meanwhile; no
+ * lock is held. */
 bool mt_context_is_alone(struct mt_context *context);
 
 /* Returns whether it is the calling thread's current context. */
@@ -282,20 +276,6 @@ void mt_context_ask_waits(void);
  * call there. Such a thread is the driver's own, so that a thread that was permitted a call once is
  * not asked again. No lock is held. */
 bool mt_context_may_call(void);
-
-/* ---- events ---- */
-
-/* Takes a free event of the context, whose lock is held; NULL: there is none. */
-struct mt_event *mt_context_take_event(struct mt_context *context);
-
-/* Keeps an event of the context, whose lock is held, until the context ends: there are as many as
- * blocks were pending at one time. */
-void mt_context_keep_event(struct mt_context *context, struct mt_event *event);
-
-/* Creates an event in the current context, which is held; NULL, with the driver's *out_result. */
-struct mt_event *mt_context_create_event(int *out_result);
-
-void mt_context_forget_events(void); /* all, in a forked child or at a test's start */
 
 /* hold counts the caller in `users`; false if the slot has no context. drop must follow true. */
 bool mt_context_hold(struct mt_context *context);
@@ -368,12 +348,12 @@ static inline bool mt_context_has_shortage(struct mt_context *context)
  * never allocates. An earlier context with this handle is forgotten. */
 void mt_context_created(struct CUctx_st *context, int device);
 
-/* The same for a context found in another way, which need not be current; NULL: the current one.
- * Does nothing if it is known. */
-void mt_context_register(struct CUctx_st *context);
+/* The same for the current context, found in another way. Does nothing if it is known. */
+void mt_context_register(void);
 
-/* Work of `user` may use blocks of `peer` from now on: both are registered. */
-void mt_context_note_peers(struct CUctx_st *user, struct CUctx_st *peer);
+/* Peer access, or a copy between devices: work of the current context, and of every other one, may
+ * use blocks of all devices from now on. */
+void mt_context_join_devices(void);
 
 /* After mt_capture_gate_close, before a call that may end the context: lets no further call of the
  * shim begin there and waits for those in flight. Up to 2 s: such a call may wait for work that
@@ -436,9 +416,8 @@ static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *d
  * current, and one that work of another context may use: no event of its own context sees that
  * work. Older drivers offer no way that does not wait for the device: nothing is pooled there.
  *
- * A busy block belongs, with its event, to the thread that made it busy. Calls to the driver are
- * made with no lock held and with the capture gate entered. While a capture is open nothing is
- * recorded, and events are queried in relaxed capture mode. ---- */
+ * Calls to the driver are made with no lock held and with the capture gate entered. While a capture
+ * is open nothing is recorded, and events are queried in relaxed capture mode. ---- */
 
 enum mt_fence_status {
 	MT_FENCE_DONE, /* the block is idle */
@@ -447,16 +426,21 @@ enum mt_fence_status {
 	MT_FENCE_LOST
 };
 
-/* Makes a freed block, which is in no list, pending, and records its event. Asks whether the work
- * is done, if the block is the only pending one. waits: waits for it, and never returns NOT_YET.
- * The block is pending after all results but DONE. The lock is held on entry and on return, but not
- * in between. */
+/* Records the event of a freed block, which is in no list. Asks whether the work is done, if no
+ * other block is pending. waits: waits for it, and never returns NOT_YET. NOT_YET: the block is
+ * pending; LOST: it is still in no list. The lock is held on entry and on return, but not in
+ * between. */
 enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
 
-/* Asks the driver about a pending block that is not busy. The lock as above. */
+/* Asks the driver about a pending block, which stays pending unless DONE. The lock as above. */
 enum mt_fence_status mt_fence_ask(struct mt_context *context, struct mt_block *block);
 
-/* Takes a pending block that is not busy out of its list; its event is free. The lock is held. */
+/* Takes a pending block out of its list. The context keeps its event for the next free: there are
+ * as many as blocks were pending at one time. The lock is held. */
 void mt_fence_remove(struct mt_context *context, struct mt_block *block);
+
+/* The driver's events died with the context, whose lock is held; or with all. */
+void mt_fence_forget_events(struct mt_context *context);
+void mt_fence_forget_all(void);
 
 #endif

@@ -37,8 +37,7 @@ static union {
 static _Atomic bool is_bound;
 /* mt_loader_load_count() when no libcuda was found; a hint, no ordering */
 static _Atomic unsigned long long nothing_at_loads;
-static _Atomic int version;
-static _Atomic bool used, forked, deinitialized; /* flags that only rise, no ordering */
+static _Atomic bool used, forked; /* flags that only rise, no ordering */
 /* this thread is in bind_now(): the loader or the driver has called back */
 static MT_TLS bool binds;
 
@@ -115,7 +114,7 @@ const struct mt_driver *mt_driver_usable(void)
 {
 	const struct mt_driver *driver;
 
-	if (mt_load_relaxed(&forked) || mt_load_relaxed(&deinitialized))
+	if (mt_load_relaxed(&forked))
 		return NULL;
 	driver = mt_driver();
 	/* Read first: every thread comes here, and a cache line that is only read stays shared. */
@@ -126,17 +125,13 @@ const struct mt_driver *mt_driver_usable(void)
 
 int mt_driver_version(void)
 {
-	int known = mt_load_relaxed(&version);
-	const struct mt_driver *driver;
+	const struct mt_driver *driver = mt_load_relaxed(&forked) ? NULL : mt_driver();
+	int version = 0;
 
-	if (known)
-		return known;
-	driver = mt_load_relaxed(&forked) ? NULL : mt_driver();
-	if (!driver || !driver->cuDriverGetVersion ||
-	    driver->cuDriverGetVersion(&known) != MT_CU_SUCCESS)
-		return 0;
-	mt_store_relaxed(&version, known);
-	return known;
+	return driver && driver->cuDriverGetVersion &&
+			       driver->cuDriverGetVersion(&version) == MT_CU_SUCCESS
+		       ? version
+		       : 0;
 }
 
 int mt_driver_wrapped_index(const void *real)
@@ -150,12 +145,6 @@ int mt_driver_wrapped_index(const void *real)
 void *mt_driver_wrapped_real(int index)
 {
 	return can_call() && index >= 0 && index < INDEX_COUNT ? function(index) : NULL;
-}
-
-void mt_driver_note(int result)
-{
-	if (mt_unlikely(result == MT_CU_DEINITIALIZED))
-		mt_store_relaxed(&deinitialized, true);
 }
 
 void mt_driver_read_pci(int device, char out[MT_PCI_BYTES])

@@ -36,7 +36,7 @@ struct mt_driver {
 const struct mt_driver *mt_driver(void);
 
 /* The same for calls of the shim: NULL in a forked child of a process in which this ever returned a
- * table, and after CUDA_ERROR_DEINITIALIZED. */
+ * table. */
 const struct mt_driver *mt_driver_usable(void);
 
 /* Returns the CUDA version of the driver as 1000 * major + 10 * minor; 0: unknown. */
@@ -53,9 +53,6 @@ int mt_driver_wrapped_index(const void *real);
 
 /* Returns the driver's own function at such an index; NULL: it has none. */
 void *mt_driver_wrapped_real(int index);
-
-/* Notes a result of the driver: CUDA_ERROR_DEINITIALIZED ends the shim's calls. */
-void mt_driver_note(int result);
 
 /* Sets out to where the device is on the PCI bus, "0000:3b:00.0"; "": unknown. */
 #define MT_PCI_BYTES 16 /* as in struct mt_rescue_request */

@@ -67,11 +67,8 @@ enum mt_cu_pointer_attribute {
 	MT_CU_POINTER_MAPPING_SIZE = 18
 };
 
-/* Of the default pools; uint64_t each. */
-enum mt_cu_mempool_attribute {
-	MT_CU_MEMPOOL_RESERVED_MEM_CURRENT = 5,
-	MT_CU_MEMPOOL_USED_MEM_CURRENT = 7
-};
+/* Of the default pools; uint64_t. */
+enum mt_cu_mempool_attribute { MT_CU_MEMPOOL_RESERVED_MEM_CURRENT = 5 };
 enum mt_cu_graph_mem_attribute { MT_CU_GRAPH_MEM_RESERVED_MEM_CURRENT = 2 };
 
 enum mt_cu_device_attribute {

@@ -264,24 +264,26 @@ int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 {
 	MT_WRAPPER_KEEP_ERRNO;
 	int result = mt_wrapper_try(-1, 0, cuCtxEnablePeerAccess, peer, flags);
-	struct CUctx_st *user = NULL;
 
 	if ((result == MT_CU_SUCCESS || result == MT_CU_PEER_ACCESS_ALREADY_ENABLED) &&
-	    mt_wrapper_is_on() && mt_wrapper_call(cuCtxGetCurrent, &user) == MT_CU_SUCCESS) {
-		mt_context_note_peers(user, peer);
-	}
+	    mt_wrapper_is_on())
+		mt_context_join_devices();
 	return result;
 }
 
 /* ---- green contexts ---- */
 
-/* Before the call: from its return on, work may run that no event of the pool sees. */
+/* Before the call: from its return on, work may run that no event of the pool sees. No event is
+ * being recorded then, and none is any more. */
 static void note_green(void)
 {
 	MT_WRAPPER_KEEP_ERRNO;
 
-	if (mt_wrapper_is_on())
-		mt_pool_note_green_context();
+	if (!mt_wrapper_is_on())
+		return;
+	mt_capture_gate_close();
+	mt_pool_note_green_context();
+	mt_capture_gate_open();
 }
 
 int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device,
@@ -327,26 +329,13 @@ MT_DRIVER_RETRIED(X)
 
 #define MT_ANY UINT64_MAX
 
-static void note_use_of(int one, int other)
-{
-	mt_context_note_use(one, other);
-	mt_context_note_use(other, one);
-}
-
-/* The contexts of the current device and of both pointers' may use each other's blocks. */
 static MT_COLD void note_copy(uint64_t to, uint64_t from)
 {
 	int here = mt_entries_current_device();
-	int there = to ? mt_entries_device_of(to) : here;
-	int origin = from ? mt_entries_device_of(from) : here;
 
-	mt_context_register(NULL);
-	for (int one = 0; to == MT_ANY && one < MT_POOL_DEVICES; one++)
-		for (int other = 0; other < one; other++)
-			note_use_of(one, other);
-	note_use_of(here, there);
-	note_use_of(here, origin);
-	note_use_of(there, origin);
+	if (to == MT_ANY || (to && mt_entries_device_of(to) != here) ||
+	    (from && mt_entries_device_of(from) != here))
+		mt_context_join_devices();
 }
 
 static void before_copy(uint64_t to, uint64_t from)
@@ -405,21 +394,12 @@ X(cuStreamEndCapture, false)
 X(cuStreamEndCapture_ptsz, true)
 #undef X
 
-/* A capture into a command list of a graphics API, which the program submits later.
- * No event is recorded any more, so that the gate need not stay closed. */
+/* A capture into a command list of a graphics API, which the program submits later. */
 #define X(name)                                                                                    \
 	int name(struct CUstream_st *stream, void *params)                                         \
 	{                                                                                          \
-		MT_WRAPPER_KEEP_ERRNO;                                                             \
-		bool is_on = before_begin();                                                       \
-		int result;                                                                        \
-                                                                                                   \
-		if (is_on)                                                                         \
-			mt_pool_note_green_context();                                              \
-		result = mt_wrapper_call(name, stream, params);                                    \
-		if (is_on)                                                                         \
-			mt_capture_gate_open();                                                    \
-		return result;                                                                     \
+		note_green();                                                                      \
+		return mt_wrapper_call(name, stream, params);                                      \
 	}
 X(cuStreamBeginCaptureToCig)
 X(cuStreamBeginCaptureToCig_ptsz)

@@ -51,7 +51,7 @@ int mt_entries_device_of(uint64_t dptr)
 /* Returns a record for what the driver is about to allocate; NULL: it goes unrecorded. */
 static struct mt_unpooled_record *begin(void)
 {
-	mt_context_register(NULL); /* its work may use the pool's blocks, even if it has none */
+	mt_context_register(); /* its work may use the pool's blocks, even if it has none */
 	return mt_unpooled_reserve();
 }
 

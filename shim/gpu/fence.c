@@ -3,29 +3,30 @@
 #include "sys/attr.h"
 #include "gpu/capture.h"
 
+static struct mt_slab events = MT_SLAB(struct mt_event);
+
 /* ---- the event of a busy block, whose context is current; no lock is held, the gate is entered or
  * the thread in relaxed capture mode ---- */
 
-static bool record_event(struct mt_context *context, struct mt_block *block)
+static MT_COLD struct mt_event *create_event(int *out_result)
 {
-	int result = MT_CU_SUCCESS;
+	struct mt_event *event = mt_slab_alloc(&events);
 
-	if (!block->event)
-		block->event = mt_context_create_event(&result);
-	if (block->event)
-		result = mt_pool_driver()->cuCtxRecordEvent(mt_context_handle(context),
-							    block->event->event);
-	if (mt_likely(block->event && result == MT_CU_SUCCESS))
-		return true;
-	mt_context_note_result(context, result == MT_CU_NOT_READY ? MT_CU_NOT_SUPPORTED : result);
-	return false;
+	*out_result = MT_CU_OUT_OF_MEMORY;
+	if (!event)
+		return NULL;
+	*out_result = mt_pool_driver()->cuEventCreate(&event->event, MT_CU_EVENT_DISABLE_TIMING);
+	if (*out_result == MT_CU_SUCCESS)
+		return event;
+	mt_slab_free(&events, event);
+	return NULL;
 }
 
 static enum mt_fence_status query(struct mt_context *context, const struct mt_block *block)
 {
 	int result;
 
-	mt_assert(block->is_busy && block->event);
+	mt_assert(block->event);
 	result = mt_pool_driver()->cuEventQuery(block->event->event);
 	if (result == MT_CU_SUCCESS)
 		return MT_FENCE_DONE;
@@ -38,45 +39,61 @@ static enum mt_fence_status query(struct mt_context *context, const struct mt_bl
 
 /* ---- pending blocks; the lock is held ---- */
 
-void mt_fence_remove(struct mt_context *context, struct mt_block *block)
+/* The block, in no list, ends being pending. */
+static void uncount(struct mt_context *context, struct mt_block *block)
 {
-	mt_assert(block->state == MT_BLOCK_PENDING && !block->is_busy);
 	mt_assert(mt_counter(&context->counters.pending) >= block->bytes);
-	mt_line_remove(&context->pending_line, block);
 	mt_counter_add(&context->counters.pending, -block->bytes);
 	mt_context_note_cached(context, block, false);
-	if (block->event)
-		mt_context_keep_event(context, block->event);
-	block->event = NULL;
+	if (mt_likely(block->event != NULL)) {
+		block->event->next = context->free_events;
+		context->free_events = block->event;
+		block->event = NULL;
+	}
+}
+
+void mt_fence_remove(struct mt_context *context, struct mt_block *block)
+{
+	mt_assert(block->state == MT_BLOCK_PENDING);
+	mt_line_remove(&context->pending_line, block);
+	uncount(context, block);
+}
+
+void mt_fence_forget_events(struct mt_context *context)
+{
+	struct mt_event *event;
+
+	while ((event = context->free_events)) {
+		context->free_events = event->next;
+		mt_slab_free(&events, event);
+	}
+}
+
+void mt_fence_forget_all(void)
+{
+	mt_slab_forget(&events);
 }
 
 /* ---- busy blocks ---- */
 
-/* The lock is held on entry, not on return. */
-static void begin(struct mt_context *context, struct mt_block *block)
+/* With the lock on return. Returns whether the block, in no list, is still busy: not done; else it
+ * is idle, or was forgotten. */
+static bool end(struct mt_context *context, struct mt_block *block, enum mt_fence_status status)
 {
-	mt_assert(block->state == MT_BLOCK_PENDING && !block->is_busy && !block->is_stale);
-	block->is_busy = true;
-	context->users++; /* its end waits for this thread */
-	mt_lock_unlock(&context->lock);
-}
+	bool is_stale;
 
-/* With the lock on return. Returns the status; DONE also if the block was forgotten meanwhile. */
-static enum mt_fence_status end(struct mt_context *context, struct mt_block *block,
-				enum mt_fence_status status)
-{
 	mt_lock_lock(&context->lock);
-	mt_assert(block->is_busy && context->users > 0);
-	block->is_busy = false;
+	is_stale = block->state == MT_BLOCK_STALE;
+	mt_assert((is_stale || block->state == MT_BLOCK_BUSY) && context->users > 0);
 	context->users--;
-	if (status != MT_FENCE_DONE && !block->is_stale)
-		return status;
-	mt_fence_remove(context, block);
-	if (block->is_stale)
+	if (status != MT_FENCE_DONE && !is_stale)
+		return true;
+	uncount(context, block);
+	if (is_stale)
 		mt_block_release(block);
 	else
 		mt_context_add_idle(context, block);
-	return MT_FENCE_DONE;
+	return false;
 }
 
 /* ---- a free ---- */
@@ -85,12 +102,22 @@ static enum mt_fence_status end(struct mt_context *context, struct mt_block *blo
 static enum mt_fence_status record(struct mt_context *context, struct mt_block *block, bool asks)
 {
 	enum mt_fence_status status = MT_FENCE_LOST;
+	int result = MT_CU_SUCCESS;
 
 	if (!mt_capture_gate_enter())
-		return MT_FENCE_LOST;
-	if (mt_context_is_current(context) && mt_context_is_alone(context) &&
-	    record_event(context, block))
-		status = asks ? query(context, block) : MT_FENCE_NOT_YET;
+		return status;
+	if (mt_context_is_current(context) && mt_context_is_alone(context)) {
+		if (mt_unlikely(!block->event))
+			block->event = create_event(&result);
+		if (block->event)
+			result = mt_pool_driver()->cuCtxRecordEvent(mt_context_handle(context),
+								    block->event->event);
+		if (mt_likely(result == MT_CU_SUCCESS))
+			status = asks ? query(context, block) : MT_FENCE_NOT_YET;
+		else
+			mt_context_note_result(
+				context, result == MT_CU_NOT_READY ? MT_CU_NOT_SUPPORTED : result);
+	}
 	mt_capture_gate_leave();
 	return status;
 }
@@ -115,18 +142,27 @@ enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *
 	enum mt_fence_status status;
 	int cancel;
 
-	block->state = MT_BLOCK_PENDING;
-	block->event = mt_context_take_event(context);
-	mt_line_append(&context->pending_line, block);
+	block->event = context->free_events;
+	if (mt_likely(block->event != NULL))
+		context->free_events = block->event->next;
 	mt_counter_add(&context->counters.pending, block->bytes);
 	mt_context_note_cached(context, block, true);
-	begin(context, block);
+	block->state = MT_BLOCK_BUSY;
+	context->users++; /* its end waits for this thread */
+	mt_lock_unlock(&context->lock);
 	cancel = mt_driver_forbid_cancel();
 	status = record(context, block, asks);
 	if (mt_unlikely(status == MT_FENCE_NOT_YET && waits))
 		status = wait_for(context, block);
-	status = end(context, block, status);
 	mt_driver_allow_cancel(cancel);
+	if (!end(context, block, status))
+		return MT_FENCE_DONE;
+	if (status == MT_FENCE_LOST) {
+		uncount(context, block);
+		return status;
+	}
+	block->state = MT_BLOCK_PENDING;
+	mt_line_append(&context->pending_line, block);
 	return status;
 }
 
@@ -160,9 +196,16 @@ enum mt_fence_status mt_fence_ask(struct mt_context *context, struct mt_block *b
 	enum mt_fence_status status;
 	int cancel;
 
-	begin(context, block);
+	mt_line_remove(&context->pending_line, block);
+	block->state = MT_BLOCK_BUSY;
+	context->users++;
+	mt_lock_unlock(&context->lock);
 	cancel = mt_driver_forbid_cancel();
-	status = end(context, block, ask(context, block));
+	status = ask(context, block);
 	mt_driver_allow_cancel(cancel);
+	if (!end(context, block, status))
+		return MT_FENCE_DONE;
+	block->state = MT_BLOCK_PENDING;
+	mt_line_prepend(&context->pending_line, block);
 	return status;
 }

@@ -135,7 +135,6 @@ static void gather(struct mt_stats_oom *out)
 	out->allocated_bytes = pool.allocated_bytes + mt_unpooled_device_bytes(&others);
 	out->reserved_bytes = pool.reserved_bytes + mt_unpooled_device_bytes(&others);
 	out->idle_bytes = pool.idle_bytes + pool.pending_bytes;
-	out->largest_idle_bytes = pool.largest_idle_bytes;
 	out->reserved_peak_bytes = pool.reserved_peak_bytes;
 	out->num_alloc_retries = pool.num_alloc_retries;
 	if (rescued.time_ns && mt_os_now_ns() - rescued.time_ns < MT_NS_PER_S) {
@@ -388,11 +387,10 @@ static void print(const struct mt_stats_oom *oom)
 	       MT_MB(oom->total_bytes));
 	mt_log(MT_LOG_WARN,
 	       "gpu-oom: this process: allocated %llu MB, reserved %llu MB (peak %llu MB), idle "
-	       "%llu MB, largest idle block %llu MB, retries %llu, out of memory %llu times",
+	       "%llu MB, retries %llu, out of memory %llu times",
 	       MT_MB(oom->allocated_bytes), MT_MB(oom->reserved_bytes),
 	       MT_MB(oom->reserved_peak_bytes), MT_MB(oom->idle_bytes),
-	       MT_MB(oom->largest_idle_bytes), (unsigned long long)oom->num_alloc_retries,
-	       (unsigned long long)oom->num_ooms);
+	       (unsigned long long)oom->num_alloc_retries, (unsigned long long)oom->num_ooms);
 	if (oom->framework_idle_bytes)
 		mt_log(MT_LOG_WARN, "gpu-oom: PyTorch's own cache holds %llu MB unused",
 		       MT_MB(oom->framework_idle_bytes));

@@ -5,21 +5,14 @@
 
 #define CAP_WAIT_NS (100 * MT_NS_PER_MS) /* then the driver's cuMemFree waits */
 
-/* The lock is given up at each query: the walk begins again after a block that has left. */
 bool mt_pending_poll(struct mt_context *context, unsigned limit)
 {
-	struct mt_block *block = context->pending_line.first;
 	bool has_idle = false;
 
-	for (; block && limit > 0; limit--) {
-		if (block->is_busy) {
-			block = block->line_next;
-			continue;
-		}
-		if (mt_fence_ask(context, block) != MT_FENCE_DONE)
+	for (; context->pending_line.first && limit > 0; limit--) {
+		if (mt_fence_ask(context, context->pending_line.first) != MT_FENCE_DONE)
 			break;
 		has_idle = true;
-		block = context->pending_line.first;
 	}
 	return has_idle;
 }

@@ -18,8 +18,6 @@ MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
 {
 #define SET(field, value) mt_store_relaxed(&mt_pool.field, value)
 	SET(decay_ms, settings->decay_ms);
-	SET(max_idle_bytes, settings->max_idle_bytes);
-	SET(max_idle_pct, settings->max_idle_pct);
 	SET(low_free_pct, settings->low_free_pct);
 #undef SET
 }
@@ -27,13 +25,14 @@ MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
 static void forget_everything(void)
 {
 	mt_blocks_forget();
-	mt_context_forget_events();
+	mt_fence_forget_all();
 	memset((void *)mt_pool.devices, 0, sizeof(mt_pool.devices));
 	memset((void *)mt_pool.contexts, 0, sizeof(mt_pool.contexts));
 	for (unsigned i = 0; i < MT_CONTEXTS; i++)
 		mt_lock_set_rank(&mt_pool.contexts[i].lock, MT_RANK_context);
 	mt_store_relaxed(&mt_pool.contexts_count, 0);
 	mt_flag_set(&mt_pool.is_mixed, false);
+	mt_flag_set(&mt_pool.is_joined, false);
 	mt_lock_reset(&mt_pool.slots_lock);
 }
 
@@ -83,7 +82,6 @@ static void note_peaks(struct mt_context *context)
 
 	raise_peak(&device->allocated_peak, now.allocated);
 	raise_peak(&device->charged_peak, now.charged_live);
-	raise_peak(&device->active_peak, now.allocated + now.pending);
 	raise_peak(&device->reserved_peak, now.allocated + now.pending + now.idle);
 }
 
@@ -92,7 +90,7 @@ static void note_peaks(struct mt_context *context)
 static void hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes,
 		     uint64_t now_ns)
 {
-	mt_assert(block->state != MT_BLOCK_LIVE && !block->is_busy);
+	mt_assert(block->state != MT_BLOCK_LIVE && block->state != MT_BLOCK_BUSY);
 	block->state = MT_BLOCK_LIVE;
 	block->asked_bytes = asked_bytes;
 	block->since_ns = now_ns;
@@ -107,8 +105,8 @@ static void forget(struct mt_context *context, struct mt_block *block)
 {
 	if (block->state == MT_BLOCK_LIVE) {
 		mt_context_note_live(context, block, false);
-	} else if (block->state == MT_BLOCK_PENDING && block->is_busy) {
-		block->is_stale = true;
+	} else if (block->state == MT_BLOCK_BUSY) {
+		block->state = MT_BLOCK_STALE;
 		return;
 	} else if (block->state == MT_BLOCK_PENDING) {
 		mt_fence_remove(context, block);
@@ -329,8 +327,7 @@ static MT_COLD bool map_bins(struct mt_context *context)
 static bool is_kept(struct mt_context *context, const struct mt_block *block)
 {
 	if (block->is_non_recyclable || !mt_context_pools(context) ||
-	    (block->bytes % MT_BIN_UNIT) != 0 || mt_context_has_shortage(context) ||
-	    mt_unlikely(mt_capture_is_open()))
+	    (block->bytes % MT_BIN_UNIT) != 0 || mt_context_has_shortage(context))
 		return false;
 	return mt_likely(context->idle != NULL) || map_bins(context);
 }
@@ -345,8 +342,7 @@ static int cache(struct mt_context *context, struct mt_block *block, uint64_t no
 	block->since_ns = now_ns;
 	status = mt_fence_free(context, block, waits);
 	if (mt_unlikely(status == MT_FENCE_LOST)) {
-		/* An error, or a capture that has just begun: the driver's own free replies. */
-		mt_fence_remove(context, block);
+		/* An error, a capture, or another context: the driver's own free replies. */
 		block->state = MT_BLOCK_LIVE;
 		return free_directly(context, block);
 	}
@@ -367,27 +363,22 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 	struct mt_context *context;
 	struct mt_block *block;
 	uint64_t now_ns;
-	bool may_call;
 
 	if (mt_unlikely(!mt_pool_is_up()))
 		return false;
-	may_call = mt_context_may_call(); /* else the driver's result counts */
 	now_ns = mt_os_coarse_ns();
 	block = find_locked(dptr, &context);
 	if (!block)
 		return false;
 	if (mt_unlikely(block->state != MT_BLOCK_LIVE)) {
 		mt_lock_unlock(&context->lock);
-		*out_result = may_call ? MT_CU_INVALID_VALUE : MT_CU_NOT_PERMITTED;
+		*out_result = mt_context_may_call() ? MT_CU_INVALID_VALUE : MT_CU_NOT_PERMITTED;
 		return true;
 	}
 	mt_context_note_live(context, block, false);
 	mt_counter_add(&context->counters.frees, 1);
-	*out_result = mt_likely(may_call && is_kept(context, block))
-			      ? cache(context, block, now_ns)
-			      : free_directly(context, block);
-	if (may_call)
-		mt_release_overdue(mt_context_ordinal(context));
+	*out_result = mt_likely(is_kept(context, block)) ? cache(context, block, now_ns)
+							 : free_directly(context, block);
 	return true;
 }
 
@@ -481,22 +472,11 @@ void mt_pool_usage(int number, struct mt_pool_usage *out)
 	add(out, &device->past);
 	MT_EACH_CONTEXT(context)
 	{
-		uint64_t largest = 0;
-
-		if (mt_context_device(context) != device)
-			continue;
-		add(out, &context->counters);
-		mt_lock_lock(&context->lock);
-		if (context->idle)
-			largest = mt_bins_largest(context->idle);
-		mt_lock_unlock(&context->lock);
-		if (largest > out->largest_idle_bytes)
-			out->largest_idle_bytes = largest;
+		if (mt_context_device(context) == device)
+			add(out, &context->counters);
 	}
-	out->active_bytes = out->allocated_bytes + out->pending_bytes;
-	out->reserved_bytes = out->active_bytes + out->idle_bytes;
+	out->reserved_bytes = out->allocated_bytes + out->pending_bytes + out->idle_bytes;
 	out->allocated_peak_bytes = mt_counter(&device->allocated_peak);
-	out->active_peak_bytes = mt_counter(&device->active_peak);
 	out->reserved_peak_bytes = mt_counter(&device->reserved_peak);
 	out->num_alloc_retries = mt_counter(&device->retries);
 	out->num_ooms = mt_counter(&device->ooms);
@@ -525,7 +505,6 @@ void mt_pool_reset_peak(void)
 		mt_pool_usage(number, &now);
 		mt_store_relaxed(&device->allocated_peak, now.allocated_bytes);
 		mt_store_relaxed(&device->charged_peak, mt_pool_holdings(device).charged_live);
-		mt_store_relaxed(&device->active_peak, now.active_bytes);
 		mt_store_relaxed(&device->reserved_peak, now.reserved_bytes);
 	}
 }

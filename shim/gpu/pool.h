@@ -60,8 +60,7 @@ void mt_pool_update_mode(void);
 void mt_pool_fork_child(void);
 
 /* ---- figures (gpu/pool.c). Sums over contexts are taken when they are read, peaks are kept as
- * the sums rise. mt_pool_usage takes each context's lock for an instant. The capture gate is
- * entered around a read of a device's free memory, the only call to the driver here. ---- */
+ * the sums rise. A read of a device's free memory is the only call to the driver here. ---- */
 
 /* Of one device, over all contexts, under the names of torch.cuda.memory_stats and of
  * MT_DEVICE_FIELDS (core/figures.def). The sums over the devices are gpu_NAME of
@@ -70,15 +69,12 @@ void mt_pool_fork_child(void);
 	X(allocated_bytes)      /* held by the program, rounded as asked of the driver */          \
 	X(requested_bytes)      /* held by the program, as it asked */                             \
 	X(reserved_bytes)       /* held from the driver: allocated + pending + idle */             \
-	X(active_bytes)         /* allocated + pending */                                          \
 	X(pending_bytes)        /* freed, and work that may use it still runs */                   \
 	X(idle_bytes)           /* cached and ready */                                             \
 	X(allocated_peak_bytes) /* highest since the start or the last reset */                    \
 	X(reserved_peak_bytes)                                                                     \
-	X(active_peak_bytes)                                                                       \
-	X(inactive_split_bytes) /* always 0: blocks are never split */                             \
-	X(blocks_count)         /* live */                                                         \
-	X(alloc_count)          /* cuMemAlloc calls served */                                      \
+	X(blocks_count) /* live */                                                                 \
+	X(alloc_count)  /* cuMemAlloc calls served */                                              \
 	X(free_count)                                                                              \
 	X(hit_count) /* of alloc_count, served without the driver */                               \
 	/* flushes after an out-of-memory of any kind of allocation, and the program's retries */  \
@@ -93,7 +89,6 @@ struct mt_pool_usage {
 #define X(name) uint64_t name;
 	MT_POOL_FIGURES(X)
 #undef X
-	uint64_t largest_idle_bytes; /* largest single idle block */
 };
 
 void mt_pool_usage(int number, struct mt_pool_usage *out);
@@ -151,9 +146,6 @@ static inline struct mt_release mt_release_all(void)
 /* Releases blocks of a held context, oldest first, until the rule says stop or a capture begins.
  * Returns the bytes; counts down the rule's bytes and blocks. */
 uint64_t mt_release(struct mt_context *context, struct mt_release *rule);
-
-/* After a cuMemFree: releases what is above the user's cap. */
-void mt_release_overdue(int device);
 
 /* Around a read of the driver's free memory to which mt_pool_withheld_bytes is added: a block that
  * is being freed is in neither. begin waits until no thread is freeing one (some microseconds; up

@@ -167,15 +167,13 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 	return is_free ? bytes : 0;
 }
 
-/* Takes the oldest block of the rule out of its list and the table; NULL: there is none. A busy one
- * is pending, and belongs to another thread. The lock is held. */
+/* Takes the oldest block of the rule out of its list and the table; NULL: there is none. The lock
+ * is held. */
 static struct mt_block *pick(struct mt_context *context, const struct mt_release *rule)
 {
 	struct mt_block *block =
 		rule->is_pending ? context->pending_line.first : context->idle_line.first;
 
-	while (block && block->is_busy)
-		block = block->line_next;
 	if (!block || block->since_ns > rule->freed_until_ns)
 		return NULL;
 	if (rule->is_pending)
@@ -267,24 +265,6 @@ static uint64_t release_device(int device, struct mt_release *rule)
 		released_bytes += mt_release(context, rule);
 	}
 	return released_bytes;
-}
-
-/* In the driver's pages. Without MT_CUDA_MAX_MB and MT_CUDA_MAX_PCT, the default, this reads a few
- * values. */
-void mt_release_overdue(int device)
-{
-	uint64_t cap = mt_counter(&mt_pool.max_idle_bytes), pct = mt_counter(&mt_pool.max_idle_pct);
-	uint64_t total = mt_counter(&mt_pool_device(device)->total_bytes);
-	struct mt_release over = mt_release_all();
-
-	if (pct < 100 && total && (!cap || total / 100 * pct < cap))
-		cap = total / 100 * pct;
-	else if (mt_likely(!cap))
-		return;
-	over.bytes = mt_sat_sub(mt_pool_withheld_bytes(device), cap);
-	(void)release_device(device, &over);
-	over.is_pending = true;
-	(void)release_device(device, &over);
 }
 
 /* ---- the cap ---- */

@@ -29,7 +29,7 @@ static bool has_allocations(int device)
 		return true;
 	mt_unpooled_usage(device, &others);
 	for (int kind = 0; kind < MT_UNPOOLED_KIND_COUNT; kind++)
-		if (others.peak_bytes[kind])
+		if (others.live_bytes[kind])
 			return true;
 	return false;
 }
@@ -59,14 +59,10 @@ static void read_pools(const struct mt_driver *driver, int device, struct mt_gpu
 	uint64_t value = 0;
 
 	if (driver->cuDeviceGetDefaultMemPool && driver->cuMemPoolGetAttribute &&
-	    driver->cuDeviceGetDefaultMemPool(&pool, device) == MT_CU_SUCCESS) {
-		if (driver->cuMemPoolGetAttribute(pool, MT_CU_MEMPOOL_RESERVED_MEM_CURRENT,
-						  &value) == MT_CU_SUCCESS)
-			out->async_reserved_bytes = value;
-		if (driver->cuMemPoolGetAttribute(pool, MT_CU_MEMPOOL_USED_MEM_CURRENT, &value) ==
+	    driver->cuDeviceGetDefaultMemPool(&pool, device) == MT_CU_SUCCESS &&
+	    driver->cuMemPoolGetAttribute(pool, MT_CU_MEMPOOL_RESERVED_MEM_CURRENT, &value) ==
 		    MT_CU_SUCCESS)
-			out->async_used_bytes = value;
-	}
+		out->async_reserved_bytes = value;
 	if (driver->cuDeviceGetGraphMemAttribute &&
 	    driver->cuDeviceGetGraphMemAttribute(device, MT_CU_GRAPH_MEM_RESERVED_MEM_CURRENT,
 						 &value) == MT_CU_SUCCESS)
@@ -109,23 +105,17 @@ int mt_gpu_stats_read(struct mt_gpu_device *out, int limit)
 
 bool mt_gpu_stats_used_bytes(uint64_t *out)
 {
-	const struct mt_driver *driver = mt_driver_usable();
-	uint64_t free_bytes, total, used = 0;
-	int devices[MT_POOL_DEVICES];
+	struct mt_gpu_device devices[MT_DEVICES_COUNT];
+	int count = mt_gpu_stats_read(devices, MT_DEVICES_COUNT);
 	bool is_read = false;
-	int count;
 
-	if (!driver || !mt_capture_gate_enter())
-		return false;
-	count = list_devices(driver, devices, MT_POOL_DEVICES);
-	mt_capture_gate_leave();
+	*out = 0;
 	for (int i = 0; i < count; i++) {
-		if (!mt_pool_read_memory(devices[i], &free_bytes, &total))
+		if (!devices[i].free_bytes)
 			continue;
-		used += mt_sat_sub(total, free_bytes);
+		*out += mt_sat_sub(devices[i].total_bytes, devices[i].free_bytes);
 		is_read = true;
 	}
-	*out = used;
 	return is_read;
 }
 
@@ -144,9 +134,9 @@ bool mt_gpu_stats_trim_pools(int device)
 			continue;
 		if (driver->cuDeviceGetDefaultMemPool && driver->cuMemPoolTrimTo &&
 		    driver->cuDeviceGetDefaultMemPool(&pool, devices[i]) == MT_CU_SUCCESS)
-			mt_driver_note(driver->cuMemPoolTrimTo(pool, 0));
+			(void)driver->cuMemPoolTrimTo(pool, 0);
 		if (driver->cuDeviceGraphMemTrim)
-			mt_driver_note(driver->cuDeviceGraphMemTrim(devices[i]));
+			(void)driver->cuDeviceGraphMemTrim(devices[i]);
 	}
 	mt_capture_gate_leave();
 	return true;
@@ -200,14 +190,10 @@ void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *d
 #define X(name) to->name = pool->name;
 	MT_POOL_FIGURES(X)
 #undef X
-	to->largest_idle_bytes = pool->largest_idle_bytes;
-#define X(name, text)                                                                              \
-	to->name##_live_bytes = others->live_bytes[MT_UNPOOLED_##name];                            \
-	to->name##_peak_bytes = others->peak_bytes[MT_UNPOOLED_##name];
+#define X(name, text) to->name##_live_bytes = others->live_bytes[MT_UNPOOLED_##name];
 	MT_UNPOOLED_KINDS(X)
 #undef X
 	to->async_reserved_bytes = device->async_reserved_bytes;
-	to->async_used_bytes = device->async_used_bytes;
 	to->graph_reserved_bytes = device->graph_reserved_bytes;
 	to->free_bytes = device->free_bytes;
 	to->total_bytes = device->total_bytes;
@@ -378,7 +364,7 @@ static enum mt_blocks_state state_of(const struct mt_block *block)
 {
 	if (block->state == MT_BLOCK_LIVE)
 		return block->is_non_recyclable ? MT_BLOCKS_EXPORTED : MT_BLOCKS_LIVE;
-	return block->state == MT_BLOCK_PENDING ? MT_BLOCKS_PENDING : MT_BLOCKS_IDLE;
+	return block->state == MT_BLOCK_IDLE ? MT_BLOCKS_IDLE : MT_BLOCKS_PENDING;
 }
 
 /* The block's context is locked, so that the record does not change. */

@@ -24,7 +24,6 @@ struct mt_gpu_device {
 	uint64_t total_bytes;
 	uint64_t free_bytes;           /* 0 unknown */
 	uint64_t async_reserved_bytes; /* default pool of cuMemAllocAsync */
-	uint64_t async_used_bytes;
 	uint64_t graph_reserved_bytes;
 };
 

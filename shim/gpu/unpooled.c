@@ -53,19 +53,13 @@ static struct mt_unpooled_record *record_of(struct mt_pointer_node *node)
 
 static struct mt_unpooled_record *find(enum space space, uint64_t key)
 {
-	return record_of(mt_pointer_table_find(&tables[space], key, MT_POINTER_ALL));
+	return record_of(mt_pointer_table_find(&tables[space], key));
 }
 
 static void count_in(const struct mt_unpooled_record *record)
 {
-	enum mt_unpooled_kind kind = record->is.kind;
-	struct mt_unpooled_usage *of = usage_of(record->is.device);
-
-	if (record->mapped)
-		return;
-	of->live_bytes[kind] += record->is.bytes;
-	if (of->live_bytes[kind] > of->peak_bytes[kind])
-		of->peak_bytes[kind] = of->live_bytes[kind];
+	if (!record->mapped)
+		usage_of(record->is.device)->live_bytes[record->is.kind] += record->is.bytes;
 }
 
 static void count_out(const struct mt_unpooled_record *record)
@@ -111,11 +105,13 @@ static void put_in(struct mt_unpooled_record *record)
 struct mt_unpooled_record *mt_unpooled_reserve(void)
 {
 	struct mt_unpooled_record *record;
+	bool is_mapped = true;
 
+	mt_lock_lock(&unpooled_lock);
 	for (int space = 0; space < SPACE_COUNT; space++)
-		if (!mt_pointer_table_map(&tables[space]))
-			return NULL;
-	record = mt_slab_alloc(&records);
+		is_mapped = is_mapped && mt_pointer_table_map(&tables[space]);
+	mt_lock_unlock(&unpooled_lock);
+	record = is_mapped ? mt_slab_alloc(&records) : NULL;
 	if (record)
 		*record = (struct mt_unpooled_record){.uses = 1};
 	return record;
@@ -254,14 +250,6 @@ void mt_unpooled_usage(int device, struct mt_unpooled_usage *out)
 {
 	mt_lock_lock(&unpooled_lock);
 	*out = *usage_of(device);
-	mt_lock_unlock(&unpooled_lock);
-}
-
-void mt_unpooled_reset_peak(void)
-{
-	mt_lock_lock(&unpooled_lock);
-	for (int i = 0; i < MT_POOL_DEVICES; i++)
-		memcpy(usage[i].peak_bytes, usage[i].live_bytes, sizeof(usage[i].peak_bytes));
 	mt_lock_unlock(&unpooled_lock);
 }
 

@@ -30,7 +30,6 @@ enum mt_unpooled_kind {
 /* Of one device. */
 struct mt_unpooled_usage {
 	uint64_t live_bytes[MT_UNPOOLED_KIND_COUNT];
-	uint64_t peak_bytes[MT_UNPOOLED_KIND_COUNT];
 };
 
 /* One allocation, as its wrapper describes it. */
@@ -92,7 +91,6 @@ void mt_unpooled_forget_async(int device);
 
 /* Devices beyond the last of MT_POOL_DEVICES share its figures. */
 void mt_unpooled_usage(int device, struct mt_unpooled_usage *out);
-void mt_unpooled_reset_peak(void);
 
 /* Returns the live bytes of all kinds that are on the device: not page-locked host memory, and not
  * what other processes own. Pure. */

@@ -37,8 +37,6 @@ void mt_wrapper_fill_settings(struct mt_pool_settings *out)
 
 	*out = (struct mt_pool_settings){
 		.decay_ms = cfg->cuda_decay_ms,
-		.max_idle_bytes = cfg->cuda_max_mb * MT_MIB,
-		.max_idle_pct = cfg->cuda_max_pct,
 		.low_free_pct = cfg->cuda_low_pct,
 		.mode = decide_mode,
 		.waits = mt_frameworks_look_wait,

@@ -68,8 +68,7 @@ static void add_oom(enum mt_oom_cause cause)
 						    .time_ns = 900,
 						    .cause = cause,
 						    .asked_bytes = 60 << 20,
-						    .framework_idle_bytes = 240 << 20,
-						    .largest_idle_bytes = 13 << 20};
+						    .framework_idle_bytes = 240 << 20};
 }
 
 Test(places, memory_reserved_far_over_what_is_allocated_is_a_cache)

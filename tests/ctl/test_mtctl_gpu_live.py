@@ -21,7 +21,7 @@ def test_stat_says_what_the_program_holds_and_what_is_cached(cuda, stats, wait_f
 	assert (device["allocated_bytes"], device["requested_bytes"], device["blocks_count"]) == (40 * MB, 40 * MB, 10)
 	assert device["idle_bytes"] + device["pending_bytes"] == 24 * MB
 	assert (device["allocated_peak_bytes"], device["reserved_peak_bytes"]) == (64 * MB, 64 * MB)
-	assert (device["num_device_alloc"], device["num_ooms"], device["inactive_split_bytes"]) == (16, 0, 0)
+	assert (device["num_device_alloc"], device["num_ooms"]) == (16, 0)
 	assert device["total_bytes"] == 1000 * MB and 0 < device["free_bytes"] < 1000 * MB
 
 

@@ -76,10 +76,6 @@ int main(int argc, char **argv)
 	EXPECT(in_child(has_both));
 	EXPECT(mt_driver_usable() == mt_driver());
 	EXPECT(in_child(has_only_the_table));
-	mt_driver_note(MT_CU_OUT_OF_MEMORY);
-	EXPECT(mt_driver_usable() != NULL);
-	mt_driver_note(MT_CU_DEINITIALIZED);
-	EXPECT(mt_driver_usable() == NULL && mt_driver() != NULL);
 	printf("%d broken\n", broken);
 	return broken != 0;
 }

@@ -103,23 +103,6 @@ def test_decay_leaves_what_is_in_use(cuda, wait_for):
 	assert one.number(f"check 100 {MB} 5") == 0
 
 
-def test_a_cap_in_bytes_is_kept(cuda, wait_for):
-	one = cuda(CUDA_MAX_MB=8)
-
-	fill_and_free(one, 32, 2 * MB)
-
-	wait_for(lambda: one.number("used 0") <= 8 * MB, 5, "what is over the cap goes back")
-	assert one.number("used 0") > 0
-
-
-def test_a_cap_as_a_share_of_the_device_is_kept(cuda, wait_for):
-	one = cuda(CUDA_MAX_PCT=10, driver={"MEMORY_MB": 100})
-
-	fill_and_free(one, 32, 2 * MB)
-
-	wait_for(lambda: one.number("used 0") <= 10 * MB, 5, "what is over the cap goes back")
-
-
 def test_a_nearly_full_device_keeps_nothing(cuda, wait_for):
 	one = cuda(CUDA_LOW_PCT=50, driver={"MEMORY_MB": 100})
 

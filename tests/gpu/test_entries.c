@@ -148,7 +148,7 @@ static enum mt_pool_mode account(void)
 
 static void begin(void)
 {
-	const struct mt_pool_settings settings = {.max_idle_pct = 100, .mode = account};
+	const struct mt_pool_settings settings = {.mode = account};
 	struct CUctx_st *context;
 
 	load_driver();

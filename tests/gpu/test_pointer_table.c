@@ -28,8 +28,8 @@ Test(pointer_table, finds_each_of_many_and_none_of_others)
 	for (uint32_t i = 0; i < NODES; i++) {
 		uint64_t key = 0x7f0000000000 + 512ull * i;
 
-		cr_assert_eq(mt_pointer_table_find(&table, key, MT_POINTER_ALL), &nodes[i]);
-		cr_assert_null(mt_pointer_table_find(&table, key + 256, MT_POINTER_ALL));
+		cr_assert_eq(mt_pointer_table_find(&table, key), &nodes[i]);
+		cr_assert_null(mt_pointer_table_find(&table, key + 256));
 	}
 	for (uint32_t i = 0; i < NODES; i++)
 		cr_assert(mt_pointer_table_remove(&table, &nodes[i]));
@@ -48,8 +48,7 @@ Test(pointer_table, finds_each_where_all_share_a_bucket, .timeout = 60)
 			cr_assert_null(mt_pointer_table_insert(&table, &nodes[i++]));
 		}
 	for (uint32_t i = 0; i < 2000; i++)
-		found += mt_pointer_table_find(&table, atomic_load(&nodes[i].key),
-					       MT_POINTER_ALL) == &nodes[i];
+		found += mt_pointer_table_find(&table, atomic_load(&nodes[i].key)) == &nodes[i];
 	cr_expect_eq(found, 2000);
 	free(nodes);
 }

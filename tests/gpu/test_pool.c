@@ -13,7 +13,7 @@ static enum mt_pool_mode mode(void)
 	return wanted_mode;
 }
 
-static struct mt_pool_settings settings = {.max_idle_pct = 100, .decay_ms = 5000, .mode = mode};
+static struct mt_pool_settings settings = {.decay_ms = 5000, .mode = mode};
 
 static void start(void)
 {
@@ -51,7 +51,7 @@ Test(pool, leaves_what_another_known_context_may_use_to_the_driver)
 	fake_issue(third);
 	release(dptr);
 	cr_expect_eq(allocate(4096), dptr);
-	mt_context_note_use(2, 0);
+	mt_context_join_devices();
 	release(dptr);
 	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
 }
@@ -199,7 +199,7 @@ Test(pool, counts_what_pytorch_counts)
 	now = usage(0);
 	cr_expect_eq(now.allocated_bytes, 1024);
 	cr_expect_eq(now.reserved_bytes, 1024 + 10 * MB);
-	cr_expect_eq(now.active_bytes + now.idle_bytes, now.reserved_bytes);
+	cr_expect_eq(now.idle_bytes, 10 * MB);
 	cr_expect_eq(now.allocated_peak_bytes, 1024 + 10 * MB);
 	cr_expect_eq(mt_pool_trim(MT_ANY_DEVICE), 10 * MB);
 	now = usage(0);
@@ -305,8 +305,7 @@ Test(pool, counts_a_context_that_allocates_in_another_way)
 	uint64_t dptr = allocate(4096);
 
 	fake_make_current(second);
-	mt_context_register(NULL);
-	mt_context_note_use(1, 0);
+	mt_context_join_devices();
 	fake_make_current(first);
 	release(dptr);
 	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);

@@ -1,4 +1,4 @@
-/* test_pool_bins.c -- gpu/blocks: the largest cached block, told in bounded time. */
+/* test_pool_bins.c -- gpu/blocks: the cached block for a request, found in bounded time. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -16,41 +16,34 @@ static void add(int number, uint64_t bytes)
 	mt_bins_add(&bins, &blocks[number]);
 }
 
-Test(pool_bins, the_largest_is_the_largest_of_all_bins)
+Test(pool_bins, the_smallest_that_fits_is_found_in_a_higher_bin_of_the_same_pages)
 {
-	cr_expect_eq(mt_bins_largest(&bins), 0);
-	add(0, 4096);
-	cr_expect_eq(mt_bins_largest(&bins), 4096);
-	add(1, 512);
-	cr_expect_eq(mt_bins_largest(&bins), 4096);
-	add(2, 80ull << 30);
-	add(3, 2 << 20);
-	cr_expect_eq(mt_bins_largest(&bins), 80ull << 30);
-	mt_bins_remove(&bins, &blocks[2]);
-	cr_expect_eq(mt_bins_largest(&bins), 2 << 20);
+	add(0, 40ull << 20);
+	add(1, (39ull << 20) + (256 << 10));
+	add(2, 41ull << 20);
+	cr_expect_eq(mt_bins_find(&bins, (38ull << 20) + 512), &blocks[1]);
+	cr_expect_eq(mt_bins_find(&bins, 40ull << 20), &blocks[0]);
+	cr_expect_null(mt_bins_find(&bins, 38ull << 20), "it would take fewer pages");
+	mt_bins_remove(&bins, &blocks[1]);
+	cr_expect_eq(mt_bins_find(&bins, (38ull << 20) + 512), &blocks[0]);
 }
 
-/* The sizes of one bin, the largest the oldest; and then without an end, as a hundred thousand
- * would be. */
-Test(pool_bins, the_largest_of_very_many_is_told_at_once_and_within_a_64th)
+Test(pool_bins, sizes_that_share_a_bin_are_told_apart)
 {
-	const uint64_t most = (64ull << 20) + (1 << 20) - 512;
-
-	add(0, most);
-	for (int i = 1; i < BLOCKS; i++)
-		add(i, 64ull << 20);
+	add(0, 8ull << 20);
+	add(1, (8ull << 20) + (512ull << 20));
 	cr_assert_eq(blocks[0].bin, blocks[1].bin);
-	blocks[0].bin_next = &blocks[BLOCKS - 1];
-	cr_expect_leq(mt_bins_largest(&bins), most);
-	cr_expect_geq(mt_bins_largest(&bins), most - most / 64);
+	cr_expect_eq(mt_bins_find(&bins, 8ull << 20), &blocks[0]);
+	cr_expect_eq(mt_bins_find(&bins, (8ull << 20) + (512ull << 20)), &blocks[1]);
 }
 
-Test(pool_bins, of_a_small_bin_one_block_stands_for_all)
+/* As many as a hundred thousand would be: a list without an end. */
+Test(pool_bins, a_search_of_very_many_ends)
 {
 	for (int i = 0; i < BLOCKS; i++)
-		add(i, 1024);
+		add(i, (8ull << 20) + 512);
 	blocks[0].bin_next = &blocks[BLOCKS - 1];
-	cr_expect_eq(mt_bins_largest(&bins), 1024);
+	cr_expect_null(mt_bins_find(&bins, (8ull << 20) + 1024));
 }
 
 Test(pool_bins, what_shares_a_page_is_not_rounded_up_to_what_takes_one)

@@ -16,8 +16,7 @@
 
 static struct mt_driver driver;
 static uint64_t covered; /* calls in which a failure was tried for */
-static const struct mt_pool_settings settings = {
-	.max_idle_pct = 100, .decay_ms = 1000, .low_free_pct = 1};
+static const struct mt_pool_settings settings = {.decay_ms = 1000, .low_free_pct = 1};
 
 /* How a step may answer: as it should, or with the injected error. Tries once more: the second call
  * does not fail. */
@@ -81,8 +80,8 @@ static int scenario(void)
 	driver = fake_driver();
 	fake_make_current(first);
 	mt_pool_start(&driver, &settings);
-	mt_context_register(second);
-	mt_context_register(first);
+	mt_context_created(second, 1);
+	mt_context_created(first, 0);
 	status = use_context(first);
 	if (status == 0)
 		status = use_context(second);

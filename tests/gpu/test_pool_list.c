@@ -16,7 +16,7 @@ static enum mt_pool_mode mode(void)
 	return wanted_mode;
 }
 
-static struct mt_pool_settings settings = {.max_idle_pct = 100, .decay_ms = 5000, .mode = mode};
+static struct mt_pool_settings settings = {.decay_ms = 5000, .mode = mode};
 
 static void start(void)
 {

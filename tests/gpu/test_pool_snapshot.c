@@ -21,7 +21,7 @@ static char folder[64];
 static struct mt_blocks_head head;
 static struct mt_blocks_entry *entries; /* in the order of the file, which is that of the records */
 
-static struct mt_pool_settings settings = {.max_idle_pct = 100, .decay_ms = 5000};
+static struct mt_pool_settings settings = {.decay_ms = 5000};
 
 static void start(void)
 {

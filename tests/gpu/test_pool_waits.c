@@ -10,7 +10,7 @@
 #include "sys/os.h"
 #include "pool_fixture.h"
 
-static struct mt_pool_settings settings = {.max_idle_pct = 100, .decay_ms = 1000};
+static struct mt_pool_settings settings = {.decay_ms = 1000};
 
 static int count_devices(int *count)
 {

@@ -136,7 +136,6 @@ Test(unpooled, a_free_takes_its_record_with_it)
 	cr_expect_eq(drop(MT_UNPOOLED_async, 0x1000), 100);
 
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_async], 0);
-	cr_expect_eq(usage_of(0).peak_bytes[MT_UNPOOLED_async], 100);
 }
 
 Test(unpooled, a_second_free_and_a_free_of_nothing_change_nothing)
@@ -222,18 +221,6 @@ Test(unpooled, memory_in_stream_order_ends_with_the_primary_context_of_its_devic
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_async], 0);
 	cr_expect_eq(usage_of(1).live_bytes[MT_UNPOOLED_async], 4);
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_vmm], 5);
-}
-
-Test(unpooled, peaks_begin_again_at_what_is_live)
-{
-	add(MT_UNPOOLED_vmm, 1, 0, 100, 0);
-	add(MT_UNPOOLED_vmm, 2, 0, 50, 0);
-	(void)drop(MT_UNPOOLED_vmm, 1);
-	cr_expect_eq(usage_of(0).peak_bytes[MT_UNPOOLED_vmm], 150);
-
-	mt_unpooled_reset_peak();
-
-	cr_expect_eq(usage_of(0).peak_bytes[MT_UNPOOLED_vmm], 50);
 }
 
 Test(unpooled, devices_beyond_the_last_share_it)

@@ -456,8 +456,7 @@ static void model_die(struct CUctx_st *context)
 	context->is_alive = true;
 	pthread_mutex_unlock(&context->lock);
 	/* Known to the pool before work is enqueued there. */
-	mt_context_register(context);
-	mt_context_register(&model.contexts[0]);
+	mt_context_created(context, (int)(context - model.contexts));
 	pthread_mutex_lock(&context->lock);
 	context->is_closing = false;
 	pthread_mutex_unlock(&context->lock);
@@ -562,7 +561,7 @@ static void model_end(struct model_result *out)
 
 static inline struct model_result model_run(const struct model_options *options)
 {
-	const struct mt_pool_settings settings = {.max_idle_pct = 100, .decay_ms = 5};
+	const struct mt_pool_settings settings = {.decay_ms = 5};
 	static struct mt_driver driver;
 	struct model_result result = {0};
 	pthread_t programs[MODEL_THREADS], others[4];
@@ -574,7 +573,7 @@ static inline struct model_result model_run(const struct model_options *options)
 	model_begin(options);
 	mt_pool_start(&driver, &settings);
 	for (int i = 0; i < MODEL_CONTEXTS; i++)
-		mt_context_register(&model.contexts[i]);
+		mt_context_created(&model.contexts[i], i);
 	if (options->worker)
 		roles[count++] = model_worker;
 	if (options->captures)
