@@ -84,8 +84,8 @@ static void write_picture(const struct mt_report *report, FILE *to)
 	fputs(report->narrow, to);
 	fputs("</div>\n", to);
 	if (report->look)
-		fputs("<p class=\"note\">A process keeps its last 15 minutes. For longer runs: "
-		      "<code>mtctl record</code>.</p>\n",
+		fputs("<p class=\"note\">A process keeps its last 15 minutes, more while "
+		      "little changes. For longer runs: <code>mtctl record</code>.</p>\n",
 		      to);
 }
 
