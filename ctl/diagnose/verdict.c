@@ -703,7 +703,7 @@ static void decide_healthy(const struct mt_facts *facts, struct mt_diagnosis *ou
 			 mt_text_bytes(uncollected_bytes(facts)).text);
 	finding = mt_finding_add(
 		out, MT_VERDICT_HEALTHY, 0, healthy_confidence(facts, out), "RSS %s%s%s", level,
-		passed_by ? ", most of it past malloc, in a runtime that returns memory by its own rules"
+		passed_by       ? ", most of it past malloc, in a runtime with rules of its own"
 		: *garbage.text ? ""
 		: out->count    ? "; what one look shows stands below"
 				: ": nothing to do",

@@ -136,10 +136,12 @@ void mt_jemalloc_reuse_take(void *block, size_t bytes, bool zero)
 	int kept = errno;
 	long left;
 
-	if (bytes < LEAST_BYTES)
+	/* The program's own arenas may have memory of another kind. */
+	if (bytes < LEAST_BYTES || !je_narenas_total_get ||
+	    je_narenas_total_get() > je_manual_arena_base)
 		return;
 	order = order_of(bytes, zero);
-	if (mt_unlikely(mt_load_relaxed(&order->is_sparse)))
+	if (mt_unlikely(mt_load_relaxed(&order->is_sparse)) && !zero)
 		return_pages(block, bytes);
 	left = mt_sub_relaxed(&order->left, (long)bytes);
 	if (mt_unlikely(left > 0 && left <= (long)bytes))
