@@ -301,9 +301,14 @@ uint64_t mt_bins_round(uint64_t bytes)
 
 uint32_t mt_bins_index(uint64_t bytes)
 {
+	uint32_t power, index;
+
 	if (bytes <= MT_BIN_SMALL)
 		return (uint32_t)((bytes + MT_BIN_UNIT - 1) / MT_BIN_UNIT) - 1;
-	return MT_BIN_SMALLS + (uint32_t)(bytes / MT_BIN_SPAN % MT_BIN_LARGES);
+	power = 63 - (uint32_t)__builtin_clzll(bytes);
+	index = MT_BIN_SMALLS + (power - 20) * MT_BIN_PARTS +
+		(uint32_t)((bytes >> (power - 6)) & (MT_BIN_PARTS - 1));
+	return index < MT_BIN_COUNT ? index : MT_BIN_COUNT - 1;
 }
 
 void mt_bins_add(struct mt_bins *bins, struct mt_block *block)
@@ -361,11 +366,11 @@ static struct mt_block *look(const struct mt_bins *bins, uint32_t index, uint64_
 
 struct mt_block *mt_bins_find(const struct mt_bins *bins, uint64_t bytes)
 {
-	uint64_t last = bytes > MT_BIN_SMALL ? highest(bytes) : bytes;
+	uint32_t last = mt_bins_index(bytes > MT_BIN_SMALL ? highest(bytes) : bytes);
 	struct mt_block *block = NULL;
 
 	mt_assert(bytes > 0 && bytes % MT_BIN_UNIT == 0);
-	for (uint64_t at = bytes; !block && at <= last; at = (at / MT_BIN_SPAN + 1) * MT_BIN_SPAN)
-		block = look(bins, mt_bins_index(at), bytes);
+	for (uint32_t index = mt_bins_index(bytes); !block && index <= last; index++)
+		block = look(bins, index, bytes);
 	return block;
 }

@@ -189,10 +189,10 @@ void mt_line_remove(struct mt_block_line *line, struct mt_block *block);
 #define MT_BIN_SMALL  (1024u * 1024)
 #define MT_BIN_SMALLS (MT_BIN_SMALL / MT_BIN_UNIT)
 /* the driver takes memory above MT_BIN_SMALL in pages of this size */
-#define MT_BIN_PAGE   (2u * 1024 * 1024)
-#define MT_BIN_SPAN   (128u * 1024)
-#define MT_BIN_LARGES 4096u
-#define MT_BIN_COUNT  (MT_BIN_SMALLS + MT_BIN_LARGES)
+#define MT_BIN_PAGE (2u * 1024 * 1024)
+/* larger blocks: so many bins to each power of two */
+#define MT_BIN_PARTS 64u
+#define MT_BIN_COUNT (MT_BIN_SMALLS + 28u * MT_BIN_PARTS)
 
 struct mt_bins {
 	struct mt_block *first[MT_BIN_COUNT];

@@ -181,15 +181,15 @@ void mt_jemalloc_arena_fork_child(void);
  * fault for each. Of a block that is taken as capacity, and used in part, they would stay resident
  * inside a live block, where no purge reaches them; libc has unmapped such a block at its free, or
  * cut the end of its heap off. So samples are taken of blocks from 64 kB on: a word in each of 16
- * pages tells whether the program has written there. While less than half of them are, blocks of
- * that order of size come without pages. Owns that verdict for each order. Any thread, with no lock
- * of jemalloc's; keeps errno. */
+ * pages tells whether the program has written there. If less than a quarter of them are once 8 MB
+ * more have been handed out, blocks of that order of size come without pages, until a sample is
+ * freed. Owns that verdict for each order. Any thread, with no lock of jemalloc's; keeps errno. */
 
 /* A block of so many bytes that is handed out again, not one from fresh memory. zero: zeroed. */
 void mt_jemalloc_reuse_take(void *block, size_t bytes, bool zero);
 
 /* Before the block is freed. */
-void mt_jemalloc_reuse_free(void *block, size_t bytes);
+void mt_jemalloc_reuse_free(const void *block, size_t bytes);
 
 /* Returns whether a program that takes a zeroed block of this size touches little of it. */
 bool mt_jemalloc_reuse_is_sparse(size_t bytes);

@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 
 #include "heap/jemalloc_internal.h"
 #include "sys/atomic.h"
@@ -20,13 +20,16 @@
 #define PATIENCE_BYTES      (8l << 20)
 #define PATIENCE_MOST_BYTES (4l << 30)
 #define PATIENCE_FACTOR     8
-/* where in its page a word lies: programs write headers to the beginning */
-#define WORD_OFFSET 2048u
+/* A block that is freed sooner has saved less than the faults of its pages cost. */
+#define SOON_NS (5 * MT_NS_PER_S)
+/* from the word in one page to that in the next: programs may use the beginning of each */
+#define WORD_STEP 1016u
 
 /* No ordering: a value that is lost or old makes one block faster or slower. */
 struct order {
 	_Atomic(char *) sample; /* a block of the program; NULL: none */
 	_Atomic size_t bytes;   /* of the sample */
+	_Atomic uint64_t since_ns;
 	_Atomic long left;     /* bytes; the thread that takes it to 0 or below has the next turn */
 	_Atomic long patience; /* bytes */
 	_Atomic bool is_sparse;
@@ -59,51 +62,50 @@ static char *word_of(char *block, size_t bytes, unsigned int index)
 	size_t page = mt_jemalloc_page_bytes();
 	size_t pages = bytes / page;
 
+	mt_assert(pages >= WORDS || page > LEAST_BYTES / WORDS);
 	return mt_jemalloc_page_of(block + page - 1) + (pages - 1) * index / WORDS * page +
-	       WORD_OFFSET;
+	       (index + 1) * WORD_STEP % 4096;
 }
 
 /* What a word holds until the program writes it. */
-static uint64_t mark_of(const char *word, bool zero)
+static uint32_t mark_of(const char *word, bool zero)
 {
-	return zero ? 0 : (uintptr_t)word ^ UINT64_C(0x6d74736869720000);
+	return zero ? 0 : (uint32_t)(uintptr_t)word ^ 0x6d747368u;
 }
 
 static MT_COLD void place(struct order *order, char *block, size_t bytes, bool zero)
 {
-	uint64_t mark;
+	uint32_t mark;
 
 	for (unsigned int i = 0; i < WORDS && !zero; i++) {
 		mark = mark_of(word_of(block, bytes, i), zero);
 		memcpy(word_of(block, bytes, i), &mark, sizeof(mark));
 	}
 	mt_store_relaxed(&order->bytes, bytes);
+	mt_store_relaxed(&order->since_ns, mt_os_now_ns());
 	mt_store_relaxed(&order->sample, block);
 }
 
-/* Reads the sample, which the program may have unmapped: process_vm_readv(2) fails then. Does
- * nothing if it does. is_freed: it is final. */
-static MT_COLD void read_sample(struct order *order, char *sample, bool zero, bool is_freed)
+/* Returns whether the program has written less than a quarter of the sample's words. It may have
+ * freed, protected or unmapped the block, and may have entered a seccomp filter: futex(2) compares
+ * a word, and fails where a load would be a signal. It wakes nobody. */
+static MT_COLD bool is_untouched(const struct order *order, char *sample, bool zero)
 {
-	uint64_t words[WORDS];
-	struct iovec from[WORDS], to = {words, sizeof(words)};
+	static uint32_t nobody;
 	size_t bytes = mt_load_relaxed(&order->bytes);
 	unsigned int touched = 0;
-	bool was_sparse = mt_load_relaxed(&order->is_sparse), is_sparse;
-	long patience = mt_load_relaxed(&order->patience);
 
-	for (unsigned int i = 0; i < WORDS; i++)
-		from[i] = (struct iovec){word_of(sample, bytes, i), sizeof(words[i])};
-	if (mt_raw_syscall(SYS_process_vm_readv, mt_os_getpid(), &to, 1, from, WORDS, 0) !=
-	    (long)sizeof(words))
-		return;
-	for (unsigned int i = 0; i < WORDS; i++)
-		touched += words[i] != mark_of(from[i].iov_base, zero);
-	is_sparse = touched < WORDS / 2;
-	/* It was judged before the program had filled it. */
-	if (is_freed && was_sparse && !is_sparse && patience < PATIENCE_MOST_BYTES)
-		mt_store_relaxed(&order->patience, patience * PATIENCE_FACTOR);
-	mt_store_relaxed(&order->is_sparse, is_sparse);
+	for (unsigned int i = 0; i < WORDS; i++) {
+		char *word = word_of(sample, bytes, i);
+
+		if (mt_raw_syscall(SYS_futex, word, FUTEX_CMP_REQUEUE | FUTEX_PRIVATE_FLAG, 0, 0,
+				   &nobody, mark_of(word, zero)) == 0)
+			continue;
+		if (errno != EAGAIN)
+			return false;
+		touched++;
+	}
+	return touched < WORDS / 4;
 }
 
 static void return_pages(char *block, size_t bytes)
@@ -124,8 +126,7 @@ static MT_COLD void take_turn(struct order *order, char *block, size_t bytes, bo
 {
 	char *sample = mt_exchange_relaxed(&order->sample, NULL);
 
-	if (sample)
-		read_sample(order, sample, zero, false);
+	mt_store_relaxed(&order->is_sparse, sample && is_untouched(order, sample, zero));
 	place(order, block, bytes, zero);
 	mt_store_relaxed(&order->left, mt_load_relaxed(&order->patience));
 }
@@ -141,27 +142,37 @@ void mt_jemalloc_reuse_take(void *block, size_t bytes, bool zero)
 	    je_narenas_total_get() > je_manual_arena_base)
 		return;
 	order = order_of(bytes, zero);
+	left = mt_sub_relaxed(&order->left, (long)bytes);
 	if (mt_unlikely(mt_load_relaxed(&order->is_sparse)) && !zero)
 		return_pages(block, bytes);
-	left = mt_sub_relaxed(&order->left, (long)bytes);
 	if (mt_unlikely(left > 0 && left <= (long)bytes))
 		take_turn(order, block, bytes, zero);
 	errno = kept;
 }
 
-void mt_jemalloc_reuse_free(void *block, size_t bytes)
+/* Blocks of this order do not stay: to return their pages saves nothing. */
+static MT_COLD void end_sample(struct order *order)
 {
-	int kept = errno;
+	long patience = mt_load_relaxed(&order->patience);
 
+	if (!mt_load_relaxed(&order->is_sparse))
+		return;
+	mt_store_relaxed(&order->is_sparse, false);
+	if (mt_os_now_ns() - mt_load_relaxed(&order->since_ns) < SOON_NS &&
+	    patience < PATIENCE_MOST_BYTES)
+		mt_store_relaxed(&order->patience, patience * PATIENCE_FACTOR);
+}
+
+void mt_jemalloc_reuse_free(const void *block, size_t bytes)
+{
 	if (bytes < LEAST_BYTES)
 		return;
 	for (unsigned int zero = 0; zero < 2; zero++) {
 		struct order *order = order_of(bytes, zero);
 
-		if (mt_likely(mt_load_relaxed(&order->sample) != block) ||
-		    mt_exchange_relaxed(&order->sample, NULL) != block)
-			continue;
-		read_sample(order, block, zero, true);
+		if (mt_unlikely(mt_load_relaxed(&order->sample) == block)) {
+			mt_store_relaxed(&order->sample, NULL);
+			end_sample(order);
+		}
 	}
-	errno = kept;
 }

@@ -31,10 +31,23 @@ Test(pool_bins, the_smallest_that_fits_is_found_in_a_higher_bin_of_the_same_page
 Test(pool_bins, sizes_that_share_a_bin_are_told_apart)
 {
 	add(0, 8ull << 20);
-	add(1, (8ull << 20) + (512ull << 20));
+	add(1, (8ull << 20) + (64ull << 10));
 	cr_assert_eq(blocks[0].bin, blocks[1].bin);
 	cr_expect_eq(mt_bins_find(&bins, 8ull << 20), &blocks[0]);
-	cr_expect_eq(mt_bins_find(&bins, (8ull << 20) + (512ull << 20)), &blocks[1]);
+	cr_expect_eq(mt_bins_find(&bins, (8ull << 20) + (64ull << 10)), &blocks[1]);
+}
+
+/* Bins of one width for all sizes: blocks of 2.25 MiB hid those of 2.34 that were freed before. */
+Test(pool_bins, many_of_a_smaller_size_do_not_hide_a_block)
+{
+	add(0, 2457600);
+	add(1, 629145600);
+	for (int i = 2; i < BLOCKS / 2; i++)
+		add(i, 2359296);
+	for (int i = BLOCKS / 2; i < BLOCKS; i++)
+		add(i, 92274688);
+	cr_expect_eq(mt_bins_find(&bins, 2457600), &blocks[0]);
+	cr_expect_eq(mt_bins_find(&bins, 629145600), &blocks[1]);
 }
 
 /* As many as a hundred thousand would be: a list without an end. */

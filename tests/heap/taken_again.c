@@ -2,7 +2,8 @@
  * as many again by malloc or calloc (HOW), of which it uses one byte each. Prints the MB by which
  * the resident memory is larger than at the start.
  * HOW fill: all are taken before the first is written, 12 times. Prints the page faults of the last
- * 4 rounds. */
+ * 4 rounds. HOW part: one block is taken, 40 % of it written, and freed, again and again. Prints the
+ * page faults. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,21 @@ static void drop(void)
 		free(blocks[i]);
 }
 
+static void print_part(void)
+{
+	long before = faults();
+
+	for (size_t i = 0; i < 20 * count; i++) {
+		char *block = malloc(bytes);
+
+		if (!block)
+			exit(1);
+		memset(block, 1, bytes / 5 * 2);
+		free(block);
+	}
+	printf("%ld\n", faults() - before);
+}
+
 int main(int argc, char **argv)
 {
 	long before = rss_kb(), before_last = 0;
@@ -88,6 +104,10 @@ int main(int argc, char **argv)
 	take(0);
 	fill();
 	drop();
+	if (!strcmp(argv[1], "part")) {
+		print_part();
+		return 0;
+	}
 	take(zeroed);
 	for (size_t i = 0; i < count; i++)
 		blocks[i][0] = 1;

@@ -69,6 +69,15 @@ def test_blocks_taken_again_as_capacity_do_not_keep_the_pages_of_those_before(ru
 	assert int(got.stdout) < 64
 
 
+@pytest.mark.parametrize("bytes_each", [100_000, 1_000_000])
+def test_a_buffer_of_which_a_loop_fills_a_part_keeps_its_pages(run, env, compile_c, bytes_each):
+	"""To return the rest saves nothing where the buffer is freed at once: 99 faults a round."""
+	got = run([compile_c("taken_again.c"), "part", str(bytes_each)], env(ALLOCATOR="jemalloc", BUDGET_PCT=0))
+
+	assert (got.returncode, got.stderr) == (0, "")
+	assert int(got.stdout) < 2_000
+
+
 def test_blocks_that_are_taken_before_they_are_filled_keep_their_pages(run, env, compile_c):
 	"""They look unused when the next one is taken: what the program has written when it frees them counts."""
 	got = run([compile_c("taken_again.c"), "fill", "1000000"], env(ALLOCATOR="jemalloc", BUDGET_PCT=0))
