@@ -2,8 +2,8 @@
  * as many again by malloc or calloc (HOW), of which it uses one byte each. Prints the MB by which
  * the resident memory is larger than at the start.
  * HOW fill: all are taken before the first is written, 12 times. Prints the page faults of the last
- * 4 rounds. HOW part: one block is taken, 40 % of it written, and freed, again and again. Prints the
- * page faults. */
+ * 4 rounds. HOW part: one block is taken, 40 % of it written, and freed, again and again. Prints
+ * the page faults. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
