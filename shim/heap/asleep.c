@@ -377,7 +377,7 @@ static size_t undefined_end(const ElfW(Sym) * symbols, const char *strings,
 	return between < SYMBOLS_MOST ? between : 0;
 }
 
-static bool imports_mlockall(const struct mt_elf_object *object)
+static bool imports(const struct mt_elf_object *object, const char *name)
 {
 	const ElfW(Sym) *symbols = NULL;
 	const char *strings = NULL;
@@ -403,39 +403,58 @@ static bool imports_mlockall(const struct mt_elf_object *object)
 	end = undefined_end(symbols, strings, gnu_hash, hash);
 	for (size_t i = 1; i < end; i++)
 		if (symbols[i].st_shndx == SHN_UNDEF &&
-		    symbols[i].st_name + sizeof("mlockall") <= strings_bytes &&
-		    strcmp(strings + symbols[i].st_name, "mlockall") == 0)
+		    symbols[i].st_name + strlen(name) < strings_bytes &&
+		    strcmp(strings + symbols[i].st_name, name) == 0)
 			return true;
 	return false;
 }
 
-/* Ends the walk at the first object that imports it. */
-static int look_at_object(struct dl_phdr_info *info, size_t bytes, void *context)
+/* Ends the walk at the first object that imports the name. */
+static int look_at_object(struct dl_phdr_info *info, size_t bytes, void *name)
 {
 	struct mt_elf_object object = {info->dlpi_addr, NULL, "", false};
 
 	(void)bytes;
-	(void)context;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
 			object.dynamic =
 				(const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-	return object.dynamic && imports_mlockall(&object);
+	return object.dynamic && imports(&object, name);
 }
 
-/* Returns whether a loaded object imports mlockall. A program that finds it by dlsym is not
- * noticed. Iterates over the loaded objects under the gate of sys/loader.h. */
-static bool mlockall_is_imported(void)
+/* Returns whether a loaded object imports a function of libc. A program that finds it by dlsym is
+ * not noticed. Iterates over the loaded objects under the gate of sys/loader.h. */
+static bool is_imported(char *name)
 {
 	int kept = errno;
-	bool is_imported = mt_loader_iterate(look_at_object, NULL) == 1;
+	bool is_found = mt_loader_iterate(look_at_object, name) == 1;
 
-	if (is_imported)
-		mt_log(MT_LOG_INFO,
-		       "the program imports mlockall: libc's malloc serves, since what jemalloc "
-		       "maps would be locked too");
 	errno = kept;
-	return is_imported;
+	return is_found;
+}
+
+static bool mlockall_is_imported(void)
+{
+	static char name[] = "mlockall";
+
+	if (!is_imported(name))
+		return false;
+	mt_log(MT_LOG_INFO,
+	       "the program imports mlockall: libc's malloc serves, since what jemalloc "
+	       "maps would be locked too");
+	return true;
+}
+
+/* Returns whether glibc adapts the thresholds of its malloc to this program: not once the program
+ * has set one, by mallopt or from outside. */
+static bool libc_adapts(void)
+{
+	static char name[] = "mallopt";
+
+	for (char **at = environ; at && *at; at++)
+		if (strncmp(*at, "GLIBC_TUNABLES=", strlen("GLIBC_TUNABLES=")) == 0)
+			return false;
+	return !is_imported(name);
 }
 
 /* ---- waking up, and staying ---- */
@@ -450,7 +469,7 @@ void mt_asleep_give_up(void)
 	if (!is_tuned)
 		return;
 	cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	mt_glibc_adapt();
+	mt_glibc_reset_thresholds(libc_adapts());
 	mt_glibc_mallopt(M_ARENA_MAX,
 			 arenas ? (int)arenas : LIBC_ARENAS_PER_CPU * (cpus > 0 ? (int)cpus : 1));
 }

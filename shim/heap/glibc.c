@@ -423,9 +423,9 @@ static MT_COLD void free_unregistered(void *ptr)
 /* M_MMAP_THRESHOLD; 0: libc adapts it. No ordering: a lost value comes with another free. */
 static _Atomic size_t threshold_bytes;
 
-void mt_glibc_adapt(void)
+void mt_glibc_reset_thresholds(bool adapts)
 {
-	mt_store_relaxed(&threshold_bytes, MT_GLIBC_MMAP_THRESHOLD);
+	mt_store_relaxed(&threshold_bytes, adapts ? MT_GLIBC_MMAP_THRESHOLD : 0);
 	mt_glibc_mallopt(M_MMAP_THRESHOLD, MT_GLIBC_MMAP_THRESHOLD);
 	mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);
 }

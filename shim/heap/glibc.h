@@ -144,9 +144,9 @@ void mt_glibc_mallopt(int parameter, int value);
 #define MT_GLIBC_TRIM_THRESHOLD      (128 << 10)
 
 /* Sets both thresholds to these. glibc adapts them to the mapped blocks that are freed, until
- * mallopt is first called: the accounting free does so from now on, by the same rule (mallopt(3),
- * M_MMAP_THRESHOLD). A program's own call of mallopt is not seen. */
-void mt_glibc_adapt(void);
+ * mallopt is first called. adapts: the accounting free does so from now on, by the same rule
+ * (mallopt(3), M_MMAP_THRESHOLD). */
+void mt_glibc_reset_thresholds(bool adapts);
 
 /* Calls glibc's malloc_trim(3). Returns its reply. */
 int mt_glibc_trim(size_t pad);

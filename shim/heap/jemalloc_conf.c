@@ -34,7 +34,7 @@
 #define DEFAULT_CONF                                                                               \
 	"oversize_threshold:262144,dirty_decay_ms:-1,muzzy_decay_ms:-1,lg_extent_max_active_fit:"  \
 	"40,"                                                                                      \
-	"lg_tcache_nslots_mul:3,tcache_nslots_small_min:4,tcache_nslots_large:8"
+	"lg_tcache_nslots_mul:3,tcache_nslots_small_min:4,tcache_nslots_large:4"
 #define DEFAULT_SLABS "slab_sizes:1-1280:1|1281-1536:2|1537-2048:1|2049-2560:2|3073-4096:1"
 
 /* The first five are refused to everyone: a bad setting, or what the kernel refuses, is a line on

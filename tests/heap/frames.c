@@ -1,5 +1,6 @@
 /* Imports mlockall, holds 8 MB in small blocks, and takes, fills and frees a buffer of 700 kB 200
- * times. Prints the page faults of that. */
+ * times. Prints the page faults of that. With SETS it has libc map each such buffer. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,10 @@ int (*volatile lock)(int) = mlockall;
 int main(void)
 {
 	struct rusage before, after;
+
+#ifdef SETS
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+#endif
 
 	for (int i = 0; i < 8000; i++) {
 		char *kept = malloc(1000);

@@ -100,6 +100,16 @@ def test_a_program_that_stays_on_libcs_malloc_keeps_its_adapting_threshold(run, 
 	assert shimmed < 2 * free + 400
 
 
+@pytest.mark.parametrize("flag, tunables", [("-DSETS", None), ("-DPLAIN", "glibc.malloc.mmap_threshold=131072")])
+def test_the_threshold_that_a_program_sets_stays(run, env, bare, compile_c, flag, tunables):
+	"""It is set to have large blocks returned when they are freed: 69 MB stayed where bare keeps 9."""
+	more = {"GLIBC_TUNABLES": tunables} if tunables else {}
+	program = [compile_c("frames.c", flag)]
+	free, shimmed = (int(run(program, {**settings, **more}).stdout) for settings in (bare, env()))
+
+	assert free > 30_000 and shimmed > 30_000
+
+
 @pytest.mark.parametrize("shift", range(4))
 def test_a_program_whose_versions_lie_between_its_symbols_and_their_names_wakes_up(run, env, compile_c, shift):
 	"""What lld links, rustc's programs too: the versions were read as symbols, and one of four died."""
