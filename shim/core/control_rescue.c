@@ -140,24 +140,43 @@ uint32_t mt_control_rescue_send(const struct mt_rescue_request *request)
 	return asked.count;
 }
 
-/* A reply to a later request stands for one to ours, which was overwritten before the process saw
- * it. */
+/* Asks again: another process had overwritten the request before it was read. */
+static void send_again(struct rescuer *rescuer)
+{
+	int fd = open_file(rescuer->name, O_RDWR);
+
+	asked.request.asked_ns = mt_os_now_ns();
+	rescuer->is_open = fd >= 0 && write_request(fd);
+	rescuer->asked_ns = asked.request.asked_ns;
+	if (rescuer->is_open)
+		wake(fd);
+	if (fd >= 0)
+		mt_os_close(fd);
+}
+
+/* A reply to a later request for the same device stands for one to ours, which was overwritten. */
 static void read_reply(struct rescuer *rescuer)
 {
 	struct mt_control_file file;
 	int fd = open_file(rescuer->name, O_RDONLY);
+	bool is_read;
 
-	if (fd < 0) {
-		rescuer->is_open = false; /* it has ended */
+	rescuer->is_open = fd >= 0; /* else it has ended */
+	if (fd < 0)
 		return;
-	}
-	if (!read_file(fd, &file)) {
+	is_read = read_file(fd, &file);
+	mt_os_close(fd);
+	if (!is_read) {
 		rescuer->is_open = false;
-	} else if (file.rescue_reply.asked_ns >= rescuer->asked_ns) {
+	} else if (file.rescue_reply.asked_ns < rescuer->asked_ns) {
+		return;
+	} else if (memcmp(file.rescue_reply.device, asked.request.device,
+			  sizeof(asked.request.device)) != 0) {
+		send_again(rescuer);
+	} else {
 		rescuer->reply = file.rescue_reply;
 		rescuer->is_open = !file.rescue_reply.is_final;
 	}
-	mt_os_close(fd);
 }
 
 void mt_control_rescue_read(struct mt_rescue_gain *out)

@@ -377,6 +377,7 @@ struct mt_rescue_request {
 /* The reply. */
 struct mt_rescue_reply {
 	uint64_t asked_ns; /* of the request that it replies to */
+	char device[16];   /* likewise */
 	uint64_t bytes;    /* given back to the device so far */
 	uint64_t pid;      /* of the process that had asked */
 	uint64_t is_final; /* no more will follow */

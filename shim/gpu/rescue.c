@@ -278,13 +278,14 @@ static bool visit(bool releases)
 
 static void reply(bool is_final)
 {
-	const struct mt_rescue_reply now = {
+	struct mt_rescue_reply now = {
 		.asked_ns = served.request.asked_ns,
 		.bytes = served.before_bytes - served.held_bytes,
 		.pid = served.request.pid,
 		.is_final = is_final,
 	};
 
+	memcpy(now.device, served.request.device, sizeof(now.device));
 	mt_files_write_control(&now, sizeof(now), offsetof(struct mt_control_file, rescue_reply));
 	served.is_open = !is_final;
 }

@@ -122,13 +122,17 @@ bool mt_jemalloc_reuse_is_sparse(size_t bytes)
 	return bytes >= LEAST_BYTES && mt_load_relaxed(&order_of(bytes, true)->is_sparse);
 }
 
+/* The next turn comes after one to two times the patience, at random: a program whose blocks take
+ * turns would show the same kind of them each time. */
 static MT_COLD void take_turn(struct order *order, char *block, size_t bytes, bool zero)
 {
 	char *sample = mt_exchange_relaxed(&order->sample, NULL);
+	long patience = mt_load_relaxed(&order->patience);
 
 	mt_store_relaxed(&order->is_sparse, sample && is_untouched(order, sample, zero));
 	place(order, block, bytes, zero);
-	mt_store_relaxed(&order->left, mt_load_relaxed(&order->patience));
+	patience += (long)(mt_load_relaxed(&order->since_ns) * 4096 % (uint64_t)patience);
+	mt_store_relaxed(&order->left, patience);
 }
 
 void mt_jemalloc_reuse_take(void *block, size_t bytes, bool zero)

@@ -18,6 +18,8 @@
 #include "core/core_internal.h"
 #include "sys/os.h"
 
+#define DEVICE "0000:01:00.0"
+
 static char folder[64];
 static uint64_t pidns;
 static pid_t other; /* a living process */
@@ -102,7 +104,7 @@ static uint32_t ask(void)
 {
 	struct mt_rescue_request request = {.pid = (uint64_t)getpid()};
 
-	strcpy(request.device, "0000:01:00.0");
+	strcpy(request.device, DEVICE);
 	return mt_control_rescue_send(&request);
 }
 
@@ -119,7 +121,7 @@ Test(rescue, a_living_process_that_uses_cuda_is_asked_and_woken)
 	cr_expect_geq(seen.rescue.asked_ns, before_ns, "the time at which it was written");
 	cr_expect_leq(seen.rescue.asked_ns, mt_os_now_ns());
 	cr_expect_eq(seen.rescue.pid, (uint64_t)getpid());
-	cr_expect_str_eq(seen.rescue.device, "0000:01:00.0");
+	cr_expect_str_eq(seen.rescue.device, DEVICE);
 	cr_expect_eq(seen.word, 1);
 }
 
@@ -141,8 +143,8 @@ Test(rescue, each_process_is_asked_with_a_time_of_its_own_and_replies_by_it)
 	cr_expect_neq(times[0], times[1]);
 
 	for (int i = 0; i < 2; i++) {
-		content.rescue_reply =
-			(struct mt_rescue_reply){.asked_ns = times[i], .is_final = 1};
+		content.rescue_reply = (struct mt_rescue_reply){
+			.asked_ns = times[i], .device = DEVICE, .is_final = 1};
 		write_file(path_of(asked[i], start_of(asked[i]), pidns), &content);
 		mt_control_rescue_read(&gain);
 		cr_expect_eq(gain.open_count, 1 - (uint32_t)i);
@@ -241,14 +243,38 @@ Test(rescue, the_replies_say_who_gave_how_much)
 	mt_control_rescue_read(&gain);
 	cr_expect_eq(gain.freed_bytes, 0, "a reply to an earlier request");
 
-	content.rescue_reply = (struct mt_rescue_reply){
-		.asked_ns = asked_ns, .bytes = 7, .pid = (uint64_t)getpid(), .is_final = 1};
+	content.rescue_reply = (struct mt_rescue_reply){.asked_ns = asked_ns,
+							.device = DEVICE,
+							.bytes = 7,
+							.pid = (uint64_t)getpid(),
+							.is_final = 1};
 	write_file(path, &content);
 	mt_control_rescue_read(&gain);
 	cr_expect_eq(gain.open_count, 0);
 	cr_expect_eq(gain.freed_bytes, 7);
 	cr_expect_eq(gain.bytes, 7);
 	cr_expect_eq(gain.most_pid, (uint64_t)other);
+}
+
+/* Two processes that lacked memory of two devices at one moment: one took the other's reply. */
+Test(rescue, a_reply_about_another_device_has_the_process_asked_again)
+{
+	const char *path = path_of(other, start_of(other), pidns);
+	struct mt_control_file content = good;
+	struct mt_rescue_gain gain;
+	uint64_t asked_ns;
+
+	write_file(path, &content);
+	cr_assert_eq(ask(), 1);
+	asked_ns = read_file(path).rescue.asked_ns;
+	content.rescue_reply = (struct mt_rescue_reply){
+		.asked_ns = asked_ns + 1, .device = "0000:02:00.0", .bytes = 7, .is_final = 1};
+	write_file(path, &content);
+	mt_control_rescue_read(&gain);
+	cr_expect_eq(gain.open_count, 1);
+	cr_expect_eq(gain.freed_bytes, 0);
+	cr_expect_gt(read_file(path).rescue.asked_ns, asked_ns + 1);
+	cr_expect_str_eq(read_file(path).rescue.device, DEVICE);
 }
 
 Test(rescue, the_end_of_a_process_ends_the_wait_for_its_reply)
