@@ -112,7 +112,7 @@ def test_bootstrap_leaves_out_what_the_distribution_does_not_have_and_says_so(tm
 	assert " libpython3.13-testsuite " in done.stdout and " libclang-rt-3-dev " in done.stdout and "%" not in done.stdout
 
 
-@pytest.mark.skipif(shutil.which("sudo"), reason="sudo is here, which bootstrap would use")
+@pytest.mark.skipif(shutil.which("sudo") is not None, reason="sudo is here, which bootstrap would use")
 def test_an_ordinary_user_needs_no_package_that_the_distribution_does_not_have(tmp_path):
 	def write(name, text):
 		(tmp_path / name).write_text(f"#!/bin/sh\nfor last; do :; done\n{text}\n")
