@@ -424,10 +424,10 @@ static int look_at_object(struct dl_phdr_info *info, size_t bytes, void *name)
 
 /* Returns whether a loaded object imports a function of libc. A program that finds it by dlsym is
  * not noticed. Iterates over the loaded objects under the gate of sys/loader.h. */
-static bool is_imported(char *name)
+static bool is_imported(const char *name)
 {
 	int kept = errno;
-	bool is_found = mt_loader_iterate(look_at_object, name) == 1;
+	bool is_found = mt_loader_iterate(look_at_object, (void *)(uintptr_t)name) == 1;
 
 	errno = kept;
 	return is_found;
@@ -435,9 +435,7 @@ static bool is_imported(char *name)
 
 static bool mlockall_is_imported(void)
 {
-	static char name[] = "mlockall";
-
-	if (!is_imported(name))
+	if (!is_imported("mlockall"))
 		return false;
 	mt_log(MT_LOG_INFO,
 	       "the program imports mlockall: libc's malloc serves, since what jemalloc "
@@ -449,12 +447,10 @@ static bool mlockall_is_imported(void)
  * has set one, by mallopt or from outside. */
 static bool libc_adapts(void)
 {
-	static char name[] = "mallopt";
-
 	for (char **at = environ; at && *at; at++)
 		if (strncmp(*at, "GLIBC_TUNABLES=", strlen("GLIBC_TUNABLES=")) == 0)
 			return false;
-	return !is_imported(name);
+	return !is_imported("mallopt");
 }
 
 /* ---- waking up, and staying ---- */

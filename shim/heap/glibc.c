@@ -420,7 +420,7 @@ static MT_COLD void free_unregistered(void *ptr)
 	next.free(ptr);
 }
 
-/* M_MMAP_THRESHOLD; 0: libc adapts it. No ordering: a lost value comes with another free. */
+/* M_MMAP_THRESHOLD; 0: not adapted here. No ordering: a lost value comes with another free. */
 static _Atomic size_t threshold_bytes;
 
 void mt_glibc_reset_thresholds(bool adapts)

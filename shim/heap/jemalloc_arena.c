@@ -91,7 +91,7 @@ void mt_jemalloc_arena_fork_child(void)
 /* If the program has made arenas, it may have chosen this one. */
 static void *arena_of(void *arena, size_t bytes)
 {
-	if (mt_likely(bytes < shared_least_bytes) || je_narenas_total_get() > je_manual_arena_base)
+	if (mt_likely(bytes < shared_least_bytes) || !mt_jemalloc_has_own_arenas_only())
 		return arena;
 	return shared;
 }

@@ -181,9 +181,10 @@ void mt_jemalloc_arena_fork_child(void);
  * fault for each. Of a block that is taken as capacity, and used in part, they would stay resident
  * inside a live block, where no purge reaches them; libc has unmapped such a block at its free, or
  * cut the end of its heap off. So samples are taken of blocks from 64 kB on: a word in each of 16
- * pages tells whether the program has written there. If less than a quarter of them are once 8 MB
- * more have been handed out, blocks of that order of size come without pages, until a sample is
- * freed. Owns that verdict for each order. Any thread, with no lock of jemalloc's; keeps errno. */
+ * pages tells whether the program has written there. If it has written less than a quarter of them
+ * when 8 to 16 MB more have been handed out, blocks of that order of size come without pages, until
+ * a sample is freed. Owns that verdict for each order. Any thread, with no lock of jemalloc's;
+ * keeps errno. */
 
 /* A block of so many bytes that is handed out again, not one from fresh memory. zero: zeroed. */
 void mt_jemalloc_reuse_take(void *block, size_t bytes, bool zero);
@@ -325,6 +326,14 @@ uint64_t mt_jemalloc_extent_leaf(const void *address);
 bool mt_jemalloc_extent_make_leaf(void *thread, const void *address);
 
 #pragma GCC visibility pop
+
+/* Returns false if the program has made arenas: they come after jemalloc's own, may have hooks of
+ * the program and memory of another kind, and may vanish at any time. Also false for a version of
+ * jemalloc that does not show how many there are. */
+static inline bool mt_jemalloc_has_own_arenas_only(void)
+{
+	return je_narenas_total_get && je_narenas_total_get() <= je_manual_arena_base;
+}
 
 /* ---- of an extent that the caller owns ---- */
 

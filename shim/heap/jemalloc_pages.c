@@ -94,11 +94,10 @@ uint64_t mt_jemalloc_pages_free_bytes(void *arena)
 	return (pages.dirty + pages.muzzy) * mt_jemalloc_page_bytes();
 }
 
-/* Arenas from the base on are the program's, which may destroy them; those before are never given
- * up. The base is 0 until jemalloc has begun. */
+/* The base is 0 until jemalloc has begun. */
 static bool are_known(void)
 {
-	return is_there() && je_manual_arena_base && je_narenas_total_get() <= je_manual_arena_base;
+	return is_there() && je_manual_arena_base && mt_jemalloc_has_own_arenas_only();
 }
 
 /* A purge takes all free pages of its arena off the counters before it returns the first of them to

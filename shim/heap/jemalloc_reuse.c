@@ -11,15 +11,15 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 
-#define LEAST_BYTES ((size_t)64 << 10)
 #define LEAST_LOG   16
+#define LEAST_BYTES ((size_t)1 << LEAST_LOG)
 #define ORDERS      5u  /* of size, each four times the one before; the last has no end */
 #define WORDS       16u /* of a sample: each in a page of its own, if the block has so many */
-/* Bytes handed out between two looks, at first and in the end. A look takes 2 us, to write so many
- * bytes takes 800. */
-#define PATIENCE_BYTES      (8l << 20)
-#define PATIENCE_MOST_BYTES (4l << 30)
-#define PATIENCE_FACTOR     8
+/* Bytes handed out between two looks, at first: a look takes 2 us, to write so many bytes takes
+ * 800. After each sample that was freed soon it is eight times as many, up to 4 GB. */
+#define PATIENCE_BYTES (8l << 20)
+#define PATIENCE_SHIFT 3
+#define SOON_MOST      3u
 /* A block that is freed sooner has saved less than the faults of its pages cost. */
 #define SOON_NS (5 * MT_NS_PER_S)
 /* from the word in one page to that in the next: programs may use the beginning of each */
@@ -30,23 +30,12 @@ struct order {
 	_Atomic(char *) sample; /* a block of the program; NULL: none */
 	_Atomic size_t bytes;   /* of the sample */
 	_Atomic uint64_t since_ns;
-	_Atomic long left;     /* bytes; the thread that takes it to 0 or below has the next turn */
-	_Atomic long patience; /* bytes */
+	_Atomic long left; /* bytes; the thread that takes it below 0 has the next turn */
+	_Atomic unsigned int soon_count; /* of samples that were freed soon, up to SOON_MOST */
 	_Atomic bool is_sparse;
 };
 
-#define FIRST                                                                                      \
-	{                                                                                          \
-		.left = 1, .patience = PATIENCE_BYTES                                              \
-	}
-#define ALL                                                                                        \
-	{                                                                                          \
-		FIRST, FIRST, FIRST, FIRST, FIRST                                                  \
-	}
-/* of blocks that are zeroed, and of the others */
-static struct order orders[2][ORDERS] = {ALL, ALL};
-
-_Static_assert(LEAST_BYTES == (size_t)1 << LEAST_LOG, "the first order begins there");
+static struct order orders[2][ORDERS]; /* of blocks that are not zeroed, and of the others */
 
 static struct order *order_of(size_t bytes, bool zero)
 {
@@ -57,13 +46,19 @@ static struct order *order_of(size_t bytes, bool zero)
 	return &orders[zero][index < ORDERS ? index : ORDERS - 1];
 }
 
+/* Returns where the first whole page of the block begins. */
+static char *first_page(char *block)
+{
+	return mt_jemalloc_page_of(block + mt_jemalloc_page_bytes() - 1);
+}
+
 static char *word_of(char *block, size_t bytes, unsigned int index)
 {
 	size_t page = mt_jemalloc_page_bytes();
 	size_t pages = bytes / page;
 
 	mt_assert(pages >= WORDS || page > LEAST_BYTES / WORDS);
-	return mt_jemalloc_page_of(block + page - 1) + (pages - 1) * index / WORDS * page +
+	return first_page(block) + (pages - 1) * index / WORDS * page +
 	       (index + 1) * WORD_STEP % 4096;
 }
 
@@ -75,11 +70,11 @@ static uint32_t mark_of(const char *word, bool zero)
 
 static MT_COLD void place(struct order *order, char *block, size_t bytes, bool zero)
 {
-	uint32_t mark;
-
 	for (unsigned int i = 0; i < WORDS && !zero; i++) {
-		mark = mark_of(word_of(block, bytes, i), zero);
-		memcpy(word_of(block, bytes, i), &mark, sizeof(mark));
+		char *word = word_of(block, bytes, i);
+		uint32_t mark = mark_of(word, zero);
+
+		memcpy(word, &mark, sizeof(mark));
 	}
 	mt_store_relaxed(&order->bytes, bytes);
 	mt_store_relaxed(&order->since_ns, mt_os_now_ns());
@@ -110,7 +105,7 @@ static MT_COLD bool is_untouched(const struct order *order, char *sample, bool z
 
 static void return_pages(char *block, size_t bytes)
 {
-	char *from = mt_jemalloc_page_of(block + mt_jemalloc_page_bytes() - 1);
+	char *from = first_page(block);
 	char *end = mt_jemalloc_page_of(block + bytes);
 
 	if (end > from)
@@ -127,7 +122,7 @@ bool mt_jemalloc_reuse_is_sparse(size_t bytes)
 static MT_COLD void take_turn(struct order *order, char *block, size_t bytes, bool zero)
 {
 	char *sample = mt_exchange_relaxed(&order->sample, NULL);
-	long patience = mt_load_relaxed(&order->patience);
+	long patience = PATIENCE_BYTES << (PATIENCE_SHIFT * mt_load_relaxed(&order->soon_count));
 
 	mt_store_relaxed(&order->is_sparse, sample && is_untouched(order, sample, zero));
 	place(order, block, bytes, zero);
@@ -141,15 +136,13 @@ void mt_jemalloc_reuse_take(void *block, size_t bytes, bool zero)
 	int kept = errno;
 	long left;
 
-	/* The program's own arenas may have memory of another kind. */
-	if (bytes < LEAST_BYTES || !je_narenas_total_get ||
-	    je_narenas_total_get() > je_manual_arena_base)
+	if (bytes < LEAST_BYTES || !mt_jemalloc_has_own_arenas_only())
 		return;
 	order = order_of(bytes, zero);
 	left = mt_sub_relaxed(&order->left, (long)bytes);
 	if (mt_unlikely(mt_load_relaxed(&order->is_sparse)) && !zero)
 		return_pages(block, bytes);
-	if (mt_unlikely(left > 0 && left <= (long)bytes))
+	if (mt_unlikely(left >= 0 && left < (long)bytes))
 		take_turn(order, block, bytes, zero);
 	errno = kept;
 }
@@ -157,14 +150,14 @@ void mt_jemalloc_reuse_take(void *block, size_t bytes, bool zero)
 /* Blocks of this order do not stay: to return their pages saves nothing. */
 static MT_COLD void end_sample(struct order *order)
 {
-	long patience = mt_load_relaxed(&order->patience);
+	unsigned int soon_count = mt_load_relaxed(&order->soon_count);
 
+	mt_assert(soon_count <= SOON_MOST);
 	if (!mt_load_relaxed(&order->is_sparse))
 		return;
 	mt_store_relaxed(&order->is_sparse, false);
-	if (mt_os_now_ns() - mt_load_relaxed(&order->since_ns) < SOON_NS &&
-	    patience < PATIENCE_MOST_BYTES)
-		mt_store_relaxed(&order->patience, patience * PATIENCE_FACTOR);
+	if (mt_os_now_ns() - mt_load_relaxed(&order->since_ns) < SOON_NS && soon_count < SOON_MOST)
+		mt_store_relaxed(&order->soon_count, soon_count + 1);
 }
 
 void mt_jemalloc_reuse_free(const void *block, size_t bytes)

@@ -146,12 +146,6 @@ static MT_TLS bool is_unmapped;   /* the extent that the thread destroys */
 static MT_TLS size_t joined_at_bytes;  /* of grown_bytes */
 static MT_TLS unsigned int joins_left; /* 0: the thread joins none now; 1: and no more of them */
 
-/* Arenas of the program may have hooks of its own, and may vanish at any time. */
-static bool has_own_arenas_only(void)
-{
-	return je_narenas_total_get() <= je_manual_arena_base;
-}
-
 /* ---- unmapping ---- */
 
 /* Returns whether no extent lies on one side of this one. To unmap it makes no further hole. */
@@ -171,7 +165,7 @@ static bool unmap(void *thread, void *pac, void *hooks, struct mt_extent *extent
 	size_t bytes = mt_jemalloc_extent_bytes(extent);
 
 	mt_assert(!is_unmapped && bytes > 0);
-	if ((extent->bits & GUARDED) || !has_own_arenas_only() ||
+	if ((extent->bits & GUARDED) || !mt_jemalloc_has_own_arenas_only() ||
 	    (bytes < least && !(mt_load_relaxed(&is_full) && is_beside_hole(extent))))
 		return false;
 	je_emap_deregister_boundary(thread, je_arena_emap_global, extent);
@@ -258,7 +252,7 @@ static bool may_be_huge(const struct mt_extent *extent, const struct mt_extent *
 		       (expanded ? mt_jemalloc_extent_bytes(expanded) : 0);
 
 	return bytes >= MT_PAGE_FLAGS_LARGE_BYTES && je_opt_thp != THP_NEVER &&
-	       has_own_arenas_only();
+	       mt_jemalloc_has_own_arenas_only();
 }
 
 /* A new mapping for an extent. If there is no memory for its leaf, jemalloc forgets the mapping,
@@ -298,7 +292,7 @@ static MT_COLD void note_places(char *pac, void *hooks, char *cache, const struc
 	char *arena =
 		__atomic_load_n(&je_arenas[extent->bits & MT_EXTENT_ARENA_MASK], __ATOMIC_ACQUIRE);
 
-	if (!arena || !has_own_arenas_only())
+	if (!arena || !mt_jemalloc_has_own_arenas_only())
 		return;
 	mt_store_relaxed(&pac_offset, pac - arena);
 	mt_store_relaxed(&purged_cache_offset, cache - pac);
@@ -330,7 +324,7 @@ static inline struct mt_extent *take_joined(void *thread, char *pac, void *hooks
 	ptrdiff_t offset = mt_load_relaxed(&free_cache_offset);
 
 	if (mt_likely(grown_bytes - joined_at_bytes < JOIN_AFTER_BYTES) || !offset ||
-	    !has_own_arenas_only())
+	    !mt_jemalloc_has_own_arenas_only())
 		return NULL;
 	join_free(thread, pac, hooks, pac + offset);
 	return je_ecache_alloc(thread, pac, hooks, pac + offset, NULL, bytes, alignment, zero,
@@ -501,7 +495,7 @@ static MT_COLD void purge_all(uint64_t patience_ns, bool may_leave)
 	size_t ahead = kept * AHEAD_PER_KEPT;
 	int saved_errno = errno;
 
-	if (!mt_jemalloc_first_arena() || !has_own_arenas_only() ||
+	if (!mt_jemalloc_first_arena() || !mt_jemalloc_has_own_arenas_only() ||
 	    !mt_purge_enter_within(patience_ns))
 		return;
 	may_leave = may_leave && may_stay(kept);
@@ -533,7 +527,7 @@ void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, 
 	size_t bytes = mt_jemalloc_extent_bytes(extent);
 
 	mt_page_flags_freed(mt_jemalloc_extent_begin(extent), bytes);
-	if (mt_unlikely(!mt_load_relaxed(&free_cache_offset)) && has_own_arenas_only())
+	if (mt_unlikely(!mt_load_relaxed(&free_cache_offset)) && mt_jemalloc_has_own_arenas_only())
 		mt_store_relaxed(&free_cache_offset, (char *)cache - (char *)pac);
 	__real_je_ecache_dalloc(thread, pac, hooks, cache, extent);
 	if (mt_likely(!kept))
@@ -554,7 +548,8 @@ static void sweep(uint64_t patience_ns)
 	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
 		void *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
 
-		if (!arena || !has_own_arenas_only() || !mt_purge_enter_within(patience_ns))
+		if (!arena || !mt_jemalloc_has_own_arenas_only() ||
+		    !mt_purge_enter_within(patience_ns))
 			continue;
 		if (index == 0) /* the figures of all arenas */
 			(void)je_mallctl("epoch", NULL, NULL, &epoch, sizeof(epoch));
@@ -645,7 +640,7 @@ struct mt_extent *__wrap_je_pa_alloc(void *thread, void *shard, size_t bytes, si
 					    guarded, out_deferred);
 	if (extent && mt_jemalloc_thread_grows && slab && size_class <= AHEAD_CLASS_MAX &&
 	    grown_bytes >= AHEAD_LEAST_BYTES && !mt_load_relaxed(&cannot_populate) &&
-	    has_own_arenas_only() && is_rest_behind(extent))
+	    mt_jemalloc_has_own_arenas_only() && is_rest_behind(extent))
 		populate(thread, shard, size_class);
 	return extent;
 }

@@ -224,6 +224,14 @@ Test(rescue, a_file_that_others_may_write_or_that_is_a_link_is_no_file_of_a_proc
 		cr_expect_eq(ask(), 0);
 }
 
+/* Asks the one process whose control file has this content. Returns the time of the request. */
+static uint64_t ask_one(const char *path, const struct mt_control_file *content)
+{
+	write_file(path, content);
+	cr_assert_eq(ask(), 1);
+	return read_file(path).rescue.asked_ns;
+}
+
 Test(rescue, the_replies_say_who_gave_how_much)
 {
 	const char *path = path_of(other, start_of(other), pidns);
@@ -231,9 +239,7 @@ Test(rescue, the_replies_say_who_gave_how_much)
 	struct mt_rescue_gain gain;
 	uint64_t asked_ns;
 
-	write_file(path, &content);
-	cr_assert_eq(ask(), 1);
-	asked_ns = read_file(path).rescue.asked_ns;
+	asked_ns = ask_one(path, &content);
 	mt_control_rescue_read(&gain);
 	cr_expect_eq(gain.open_count, 1);
 	cr_expect_eq(gain.freed_bytes, 0);
@@ -264,9 +270,7 @@ Test(rescue, a_reply_about_another_device_has_the_process_asked_again)
 	struct mt_rescue_gain gain;
 	uint64_t asked_ns;
 
-	write_file(path, &content);
-	cr_assert_eq(ask(), 1);
-	asked_ns = read_file(path).rescue.asked_ns;
+	asked_ns = ask_one(path, &content);
 	content.rescue_reply = (struct mt_rescue_reply){
 		.asked_ns = asked_ns + 1, .device = "0000:02:00.0", .bytes = 7, .is_final = 1};
 	write_file(path, &content);
