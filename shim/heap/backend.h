@@ -137,6 +137,8 @@ struct mt_backend {
 	void (*flush_thread)(void);              /* empties the calling thread's own cache */
 	/* mt_jemalloc_caches_empty. NULL: it cannot. */
 	unsigned int (*empty_caches)(bool at_once);
+	/* CPU time of purges that it made itself since the last call. NULL: it makes none. */
+	uint64_t (*take_cost_ns)(void);
 };
 
 #define MT_BACKEND_EVENT_BYTES (1ull << 20)

@@ -473,6 +473,7 @@ static const struct mt_backend jemalloc_backend = {
 	.reclaim = mt_jemalloc_reclaim,
 	.flush_thread = mt_jemalloc_flush_thread,
 	.empty_caches = mt_jemalloc_caches_empty,
+	.take_cost_ns = mt_jemalloc_reuse_take_cost_ns,
 };
 
 const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,

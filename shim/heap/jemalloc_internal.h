@@ -183,11 +183,16 @@ void mt_jemalloc_arena_fork_child(void);
  * cut the end of its heap off. So samples are taken of blocks from 64 kB on: a word in each of 16
  * pages tells whether the program has written there. If it has written less than a quarter of them
  * when 8 to 16 MB more have been handed out, blocks of that order of size come without pages, until
- * a sample is freed. Owns that verdict for each order. Any thread, with no lock of jemalloc's;
- * keeps errno. */
+ * a sample is freed, for MT_BUDGET_PCT of the time beyond 0.3 s. Owns that verdict for each order.
+ * Any thread, with no lock of jemalloc's; keeps errno. */
 
-/* A block of so many bytes that is handed out again, not one from fresh memory. zero: zeroed. */
-void mt_jemalloc_reuse_take(void *block, size_t bytes, bool zero);
+/* A block of so many bytes that is handed out again, not one from fresh memory. alignment: as the
+ * program asked for it. A block that begins with a page by its wish is no sample: a page that is
+ * given to userfaultfd(2) may wait for the very thread that would read it. zero: zeroed. */
+void mt_jemalloc_reuse_take(void *block, size_t bytes, size_t alignment, bool zero);
+
+/* Returns the CPU time spent since the last call. */
+uint64_t mt_jemalloc_reuse_take_cost_ns(void);
 
 /* Before the block is freed. */
 void mt_jemalloc_reuse_free(const void *block, size_t bytes);

@@ -6,10 +6,12 @@
 #include <linux/futex.h>
 #include <sys/mman.h>
 
+#include "core/config.h"
 #include "heap/jemalloc_internal.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 
 #define LEAST_LOG   16
 #define LEAST_BYTES ((size_t)1 << LEAST_LOG)
@@ -22,6 +24,10 @@
 #define SOON_MOST      3u
 /* A block that is freed sooner has saved less than the faults of its pages cost. */
 #define SOON_NS (5 * MT_NS_PER_S)
+/* Pages are returned for MT_BUDGET_PCT of the time beyond so much; the page faults of those that the
+ * program uses cost as much again. */
+#define CREDIT_NS    (300 * MT_NS_PER_MS)
+#define FAULTS_SHARE 2u
 /* from the word in one page to that in the next: programs may use the beginning of each */
 #define WORD_STEP 1016u
 
@@ -36,6 +42,9 @@ struct order {
 };
 
 static struct order orders[2][ORDERS]; /* of blocks that are not zeroed, and of the others */
+
+static _Atomic uint64_t paid_ns;  /* until then the budget is used up; no ordering */
+static _Atomic uint64_t spent_ns; /* counter, no ordering */
 
 static struct order *order_of(size_t bytes, bool zero)
 {
@@ -103,13 +112,27 @@ static MT_COLD bool is_untouched(const struct order *order, char *sample, bool z
 	return touched < WORDS / 4;
 }
 
-static void return_pages(char *block, size_t bytes)
+static MT_COLD void return_pages(char *block, size_t bytes)
 {
 	char *from = first_page(block);
 	char *end = mt_jemalloc_page_of(block + bytes);
+	uint64_t budget_pct = mt_config()->budget_pct; /* once: it may become 0 at any time */
+	uint64_t now_ns = mt_os_now_ns(), paid = mt_load_relaxed(&paid_ns);
+	uint64_t cost_ns;
 
-	if (end > from)
-		(void)mt_raw_syscall(SYS_madvise, from, end - from, MADV_DONTNEED);
+	if (end <= from || !budget_pct || paid > now_ns)
+		return;
+	cost_ns = mt_os_thread_cpu_ns();
+	(void)mt_raw_syscall(SYS_madvise, from, end - from, MADV_DONTNEED);
+	cost_ns = mt_sat_sub(mt_os_thread_cpu_ns(), cost_ns) * FAULTS_SHARE;
+	mt_add_relaxed(&spent_ns, cost_ns);
+	paid = mt_max_u64(paid, mt_sat_sub(now_ns, CREDIT_NS * 100 / budget_pct));
+	mt_store_relaxed(&paid_ns, paid + cost_ns * 100 / budget_pct);
+}
+
+uint64_t mt_jemalloc_reuse_take_cost_ns(void)
+{
+	return mt_exchange_relaxed(&spent_ns, 0);
 }
 
 bool mt_jemalloc_reuse_is_sparse(size_t bytes)
@@ -117,20 +140,31 @@ bool mt_jemalloc_reuse_is_sparse(size_t bytes)
 	return bytes >= LEAST_BYTES && mt_load_relaxed(&order_of(bytes, true)->is_sparse);
 }
 
+/* A sample that the program leaves alone stays one until it has lived long enough: only its free
+ * shows that such blocks do not stay. */
+static void look(struct order *order, char *block, size_t bytes, bool zero)
+{
+	uint64_t since_ns = mt_load_relaxed(&order->since_ns);
+	char *sample = mt_load_relaxed(&order->sample);
+	bool is_sparse = sample && is_untouched(order, sample, zero);
+
+	mt_store_relaxed(&order->is_sparse, is_sparse);
+	if (!is_sparse || mt_os_now_ns() - since_ns >= SOON_NS)
+		place(order, block, bytes, zero);
+}
+
 /* The next turn comes after one to two times the patience, at random: a program whose blocks take
  * turns would show the same kind of them each time. */
 static MT_COLD void take_turn(struct order *order, char *block, size_t bytes, bool zero)
 {
-	char *sample = mt_exchange_relaxed(&order->sample, NULL);
 	long patience = PATIENCE_BYTES << (PATIENCE_SHIFT * mt_load_relaxed(&order->soon_count));
 
-	mt_store_relaxed(&order->is_sparse, sample && is_untouched(order, sample, zero));
-	place(order, block, bytes, zero);
-	patience += (long)(mt_load_relaxed(&order->since_ns) * 4096 % (uint64_t)patience);
+	look(order, block, bytes, zero);
+	patience += (long)(mt_os_now_ns() * 4096 % (uint64_t)patience);
 	mt_store_relaxed(&order->left, patience);
 }
 
-void mt_jemalloc_reuse_take(void *block, size_t bytes, bool zero)
+void mt_jemalloc_reuse_take(void *block, size_t bytes, size_t alignment, bool zero)
 {
 	struct order *order;
 	int kept = errno;
@@ -139,9 +173,10 @@ void mt_jemalloc_reuse_take(void *block, size_t bytes, bool zero)
 	if (bytes < LEAST_BYTES || !mt_jemalloc_has_own_arenas_only())
 		return;
 	order = order_of(bytes, zero);
-	left = mt_sub_relaxed(&order->left, (long)bytes);
 	if (mt_unlikely(mt_load_relaxed(&order->is_sparse)) && !zero)
 		return_pages(block, bytes);
+	left = alignment < mt_jemalloc_page_bytes() ? mt_sub_relaxed(&order->left, (long)bytes)
+						    : -1;
 	if (mt_unlikely(left >= 0 && left < (long)bytes))
 		take_turn(order, block, bytes, zero);
 	errno = kept;

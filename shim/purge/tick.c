@@ -652,6 +652,8 @@ uint64_t mt_tick_run(bool grown)
 	mt_assert(mt_thread_is_ours());
 	note_program_cleanup(&now);
 	charge(mt_purge_growth_take_cost());
+	if (mt_backend()->take_cost_ns)
+		charge(mt_backend()->take_cost_ns());
 	if (grown)
 		policy.tick_ns = 0;
 	if (!now.usage_known && mt_policy_needs_usage(&policy, &now))

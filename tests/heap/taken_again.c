@@ -3,7 +3,8 @@
  * the resident memory is larger than at the start.
  * HOW fill: all are taken before the first is written, 12 times. Prints the page faults of the last
  * 4 rounds. HOW part: one block is taken, 40 % of it written, and freed, again and again. Prints
- * the page faults. */
+ * the page faults. HOW queue: the oldest block is freed, a new one taken, and its first 4 kB
+ * written, 100 times for each block. Prints the page faults of the second half. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,23 @@ static void drop(void)
 		free(blocks[i]);
 }
 
+static void print_queue(void)
+{
+	long before = 0;
+
+	take(0);
+	for (size_t i = 0; i < 100 * count; i++) {
+		if (i == 50 * count)
+			before = faults();
+		free(blocks[i % count]);
+		blocks[i % count] = malloc(bytes);
+		if (!blocks[i % count])
+			exit(1);
+		memset(blocks[i % count], 1, 4096);
+	}
+	printf("%ld\n", faults() - before);
+}
+
 static void print_part(void)
 {
 	long before = faults();
@@ -106,6 +124,10 @@ int main(int argc, char **argv)
 	drop();
 	if (!strcmp(argv[1], "part")) {
 		print_part();
+		return 0;
+	}
+	if (!strcmp(argv[1], "queue")) {
+		print_queue();
 		return 0;
 	}
 	take(zeroed);
