@@ -31,9 +31,6 @@
 #define WAKE_WAIT_NS 100000u
 #define WAKE_WAITS   2000u
 
-/* glibc's M_ARENA_MAX before a program calls mallopt(3), on 64-bit machines */
-#define LIBC_ARENAS_PER_CPU 8
-
 /* While asleep: the highest value that mallopt accepts, so that all blocks come from the brk heap;
  * and free memory at its end is kept, as libc's own adapting threshold does after a few calls. */
 #define MMAP_THRESHOLD (32 << 20)
@@ -409,48 +406,33 @@ static bool imports(const struct mt_elf_object *object, const char *name)
 	return false;
 }
 
-/* Ends the walk at the first object that imports the name. */
-static int look_at_object(struct dl_phdr_info *info, size_t bytes, void *name)
+/* Ends the walk at the first object that imports mlockall. */
+static int look_at_object(struct dl_phdr_info *info, size_t bytes, void *unused)
 {
 	struct mt_elf_object object = {info->dlpi_addr, NULL, "", false};
 
 	(void)bytes;
+	(void)unused;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
 			object.dynamic =
 				(const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-	return object.dynamic && imports(&object, name);
+	return object.dynamic && imports(&object, "mlockall");
 }
 
-/* Returns whether a loaded object imports a function of libc. A program that finds it by dlsym is
- * not noticed. Iterates over the loaded objects under the gate of sys/loader.h. */
-static bool is_imported(const char *name)
-{
-	int kept = errno;
-	bool is_found = mt_loader_iterate(look_at_object, (void *)(uintptr_t)name) == 1;
-
-	errno = kept;
-	return is_found;
-}
-
+/* Returns whether a loaded object imports it. A program that finds it by dlsym is not noticed.
+ * Iterates over the loaded objects under the gate of sys/loader.h. */
 static bool mlockall_is_imported(void)
 {
-	if (!is_imported("mlockall"))
-		return false;
-	mt_log(MT_LOG_INFO,
-	       "the program imports mlockall: libc's malloc serves, since what jemalloc "
-	       "maps would be locked too");
-	return true;
-}
+	int kept = errno;
+	bool is_found = mt_loader_iterate(look_at_object, NULL) == 1;
 
-/* Returns whether glibc adapts the thresholds of its malloc to this program: not once the program
- * has set one, by mallopt or from outside. */
-static bool libc_adapts(void)
-{
-	for (char **at = environ; at && *at; at++)
-		if (strncmp(*at, "GLIBC_TUNABLES=", strlen("GLIBC_TUNABLES=")) == 0)
-			return false;
-	return !is_imported("mallopt");
+	errno = kept;
+	if (is_found)
+		mt_log(MT_LOG_INFO,
+		       "the program imports mlockall: libc's malloc serves, since what jemalloc "
+		       "maps would be locked too");
+	return is_found;
 }
 
 /* ---- waking up, and staying ---- */
@@ -458,16 +440,14 @@ static bool libc_adapts(void)
 void mt_asleep_give_up(void)
 {
 	uint64_t arenas = mt_config()->arena_max;
-	long cpus;
 
 	set_state(STAYING);
 	mt_thread_counters.next_event_bytes = 0; /* what was counted before counts, too */
 	if (!is_tuned)
 		return;
-	cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	mt_glibc_reset_thresholds(libc_adapts());
-	mt_glibc_mallopt(M_ARENA_MAX,
-			 arenas ? (int)arenas : LIBC_ARENAS_PER_CPU * (cpus > 0 ? (int)cpus : 1));
+	mt_glibc_reset_parameters();
+	if (arenas)
+		mt_glibc_mallopt(M_ARENA_MAX, (int)arenas);
 }
 
 /* libc's malloc serves for good. */

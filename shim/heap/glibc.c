@@ -1,9 +1,12 @@
 #include "heap/glibc.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "heap/backend.h"
 #include "heap/purge_lock.h"
@@ -12,6 +15,7 @@
 #include "sys/loader.h"
 #include "sys/os.h"
 #include "sys/rss.h"
+#include "sys/saturating.h"
 
 /* ---- the address range of its heap ---- */
 
@@ -423,11 +427,79 @@ static MT_COLD void free_unregistered(void *ptr)
 /* M_MMAP_THRESHOLD; 0: not adapted here. No ordering: a lost value comes with another free. */
 static _Atomic size_t threshold_bytes;
 
-void mt_glibc_reset_thresholds(bool adapts)
+/* What a user may set from outside; the names stand in malloc/arena.c and in the list of tunables.
+ */
+static const struct parameter {
+	int number;
+	const char *tunable, *variable;
+} parameters[] = {
+	{M_ARENA_MAX, "glibc.malloc.arena_max=", "MALLOC_ARENA_MAX="},
+	{M_MMAP_THRESHOLD, "glibc.malloc.mmap_threshold=", "MALLOC_MMAP_THRESHOLD_="},
+	{M_TRIM_THRESHOLD, "glibc.malloc.trim_threshold=", "MALLOC_TRIM_THRESHOLD_="},
+	{M_TOP_PAD, "glibc.malloc.top_pad=", "MALLOC_TOP_PAD_="},
+	{M_MMAP_MAX, "glibc.malloc.mmap_max=", "MALLOC_MMAP_MAX_="},
+};
+
+#define PARAMETERS_COUNT (sizeof(parameters) / sizeof(parameters[0]))
+
+/* M_ARENA_MAX until it is set, on 64-bit machines */
+#define ARENAS_PER_CPU 8
+
+static _Atomic bool is_programs[PARAMETERS_COUNT]; /* set by mallopt; no ordering */
+
+void mt_glibc_note_mallopt(int number)
 {
+	for (size_t i = 0; i < PARAMETERS_COUNT; i++)
+		if (parameters[i].number == number)
+			mt_store_relaxed(&is_programs[i], true);
+}
+
+/* Returns the text behind the name, or NULL. */
+static const char *value_outside(const struct parameter *parameter)
+{
+	static const char tunables[] = "GLIBC_TUNABLES=";
+
+	for (char **at = environ; at && *at; at++) {
+		const char *found = NULL;
+
+		if (strncmp(*at, parameter->variable, strlen(parameter->variable)) == 0)
+			return *at + strlen(parameter->variable);
+		if (strncmp(*at, tunables, strlen(tunables)) == 0)
+			found = strstr(*at, parameter->tunable);
+		if (found && (found[-1] == '=' || found[-1] == ':'))
+			return found + strlen(parameter->tunable);
+	}
+	return NULL;
+}
+
+/* Returns whether the user or the program has set it. value: 0 if this library never did. */
+static bool reset(size_t index, unsigned long long value)
+{
+	const char *text = value_outside(&parameters[index]);
+	char *end = NULL;
+	unsigned long long wanted = text ? strtoull(text, &end, 0) : 0;
+	bool is_users = end != text; /* libc passes over what is no number */
+
+	if (mt_load_relaxed(&is_programs[index]))
+		return true;
+	value = is_users && value ? wanted : value;
+	if (value)
+		mt_glibc_mallopt(parameters[index].number, (int)mt_min_u64(value, INT_MAX));
+	return is_users;
+}
+
+void mt_glibc_reset_parameters(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned long long arenas = ARENAS_PER_CPU * (cpus > 0 ? (unsigned long long)cpus : 1);
+	const unsigned long long values[PARAMETERS_COUNT] = {arenas, MT_GLIBC_MMAP_THRESHOLD,
+							     MT_GLIBC_TRIM_THRESHOLD, 0, 0};
+	bool adapts = true;
+
+	for (size_t i = 0; i < PARAMETERS_COUNT; i++)
+		if (reset(i, values[i]) && i > 0)
+			adapts = false;
 	mt_store_relaxed(&threshold_bytes, adapts ? MT_GLIBC_MMAP_THRESHOLD : 0);
-	mt_glibc_mallopt(M_MMAP_THRESHOLD, MT_GLIBC_MMAP_THRESHOLD);
-	mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);
 }
 
 /* A mapped block of this size was freed: the next one comes from the heap. */

@@ -143,10 +143,15 @@ void mt_glibc_mallopt(int parameter, int value);
 #define MT_GLIBC_MMAP_THRESHOLD_MOST (32u << 20)
 #define MT_GLIBC_TRIM_THRESHOLD      (128 << 10)
 
-/* Sets both thresholds to these. glibc adapts them to the mapped blocks that are freed, until
- * mallopt is first called. adapts: the accounting free does so from now on, by the same rule
- * (mallopt(3), M_MMAP_THRESHOLD). */
-void mt_glibc_reset_thresholds(bool adapts);
+/* Notes that the program has set this parameter of mallopt(3) itself, before the call of libc's. */
+void mt_glibc_note_mallopt(int parameter);
+
+/* Sets both thresholds and M_ARENA_MAX as they would be if this library had never set them: what
+ * the program has set stays, else GLIBC_TUNABLES and MALLOC_*_ decide, else its own values.
+ * Until a program sets one, glibc adapts the thresholds to the mapped blocks that are
+ * freed, if mallopt was never called: the accounting free does so from now on, by the same rule
+ * (mallopt(3), M_MMAP_THRESHOLD). Reads environ. */
+void mt_glibc_reset_parameters(void);
 
 /* Calls glibc's malloc_trim(3). Returns its reply. */
 int mt_glibc_trim(size_t pad);

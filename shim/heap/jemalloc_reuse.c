@@ -24,7 +24,7 @@
 #define SOON_MOST      3u
 /* A block that is freed sooner has saved less than the faults of its pages cost. */
 #define SOON_NS (5 * MT_NS_PER_S)
-/* Pages are returned for MT_BUDGET_PCT of the time beyond so much; the page faults of those that the
+/* Pages are returned for MT_BUDGET_PCT of the time beyond so much; the faults of those that the
  * program uses cost as much again. */
 #define CREDIT_NS    (300 * MT_NS_PER_MS)
 #define FAULTS_SHARE 2u

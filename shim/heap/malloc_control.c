@@ -1,4 +1,4 @@
-/* heap/malloc_control.c -- malloc_trim, and jemalloc's mallctl family. They serve the embedded
+/* heap/malloc_control.c -- malloc_trim, mallopt, and jemalloc's mallctl family. They serve the embedded
  * jemalloc, which a call of the family wakes up, or call the next allocator in line. mallocx and
  * the like are not exported: a program that finds them would free with sizes and flags of another
  * allocator. A program that has them from a jemalloc of its own, as redis has, means that one with
@@ -28,6 +28,7 @@
 #include "sys/saturating.h"
 
 MT_EXPORT int malloc_trim(size_t pad);
+MT_EXPORT int mallopt(int parameter, int value);
 MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
 MT_EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *mib_length);
 MT_EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes,
@@ -68,6 +69,19 @@ MT_EXPORT int malloc_trim(size_t pad)
 		return mt_heap_trim_libc(pad);
 	mt_os_own_stack_call(trim, &answer);
 	return answer;
+}
+
+MT_HEAP_OWN(mallopt)
+
+/* libc's own, or the next allocator's. */
+MT_EXPORT int mallopt(int parameter, int value)
+{
+	int (*next)(int, int);
+
+	mt_init_start_heap();
+	mt_glibc_note_mallopt(parameter);
+	*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "mallopt");
+	return next ? next(parameter, value) : 0;
 }
 
 /* Returns whether the embedded jemalloc takes the call; the calling thread may use its cache then.

@@ -1,5 +1,6 @@
 /* Imports mlockall, holds 8 MB in small blocks, and takes, fills and frees a buffer of 700 kB 200
- * times. Prints the page faults of that. With SETS it has libc map each such buffer. */
+ * times. Prints the page faults of that. SETS: a value for
+ * M_MMAP_THRESHOLD. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@ int main(void)
 	struct rusage before, after;
 
 #ifdef SETS
-	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+	mallopt(M_MMAP_THRESHOLD, SETS);
 #endif
 
 	for (int i = 0; i < 8000; i++) {
