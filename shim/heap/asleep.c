@@ -36,6 +36,9 @@
 #define MMAP_THRESHOLD (32 << 20)
 #define TRIM_THRESHOLD (4 << 20)
 
+/* Checks of the threads of a large pool for each that reads their counters. */
+#define THREADS_A_READ 16u
+
 /* libc may give no larger block a mapping of its own */
 #define LARGE_BYTES (64u << 10)
 
@@ -579,13 +582,24 @@ static bool allocates_much(uint64_t allocated_bytes)
 			mt_growth_is_large());
 }
 
+/* To read the totals goes through all threads, and each thread asks when it begins. */
+static bool are_totals_due(void)
+{
+	static _Atomic uint64_t left_out; /* no ordering */
+
+	if (mt_add_relaxed(&left_out, 1) < mt_account_threads() / THREADS_A_READ)
+		return false;
+	mt_store_relaxed(&left_out, 0);
+	return true;
+}
+
 static bool has_grown(void)
 {
 	struct mt_account_totals totals;
 
 	if (mt_glibc_range_bytes() >= MT_WAKE_HEAP_BYTES)
 		return true;
-	return mt_account_read_malloc(&totals) &&
+	return are_totals_due() && mt_account_read_malloc(&totals) &&
 	       (totals.live_bytes >= MT_WAKE_LIVE_BYTES || allocates_much(totals.allocated_bytes));
 }
 

@@ -1,5 +1,5 @@
-/* heap/malloc_control.c -- malloc_trim, mallopt, and jemalloc's mallctl family. They serve the embedded
- * jemalloc, which a call of the family wakes up, or call the next allocator in line. mallocx and
+/* heap/malloc_control.c -- malloc_trim and mallopt, and jemalloc's mallctl family. They serve the
+ * embedded jemalloc, which a call of that family wakes up, or call the next in line. mallocx and
  * the like are not exported: a program that finds them would free with sizes and flags of another
  * allocator. A program that has them from a jemalloc of its own, as redis has, means that one with
  * mallctl too: arenas of ours are unknown there. */
