@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "core/config.h"
+#include "heap/glibc.h"
 #include "heap/jemalloc_internal.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
@@ -24,6 +25,8 @@
 #define SOON_MOST      3u
 /* A block that is freed sooner has saved less than the faults of its pages cost. */
 #define SOON_NS (5 * MT_NS_PER_S)
+/* libc maps larger blocks each time: to return their pages costs no more than that. */
+#define LIBC_MAPS_BYTES MT_GLIBC_MMAP_THRESHOLD_MOST
 /* Pages are returned for MT_BUDGET_PCT of the time beyond so much; the faults of those that the
  * program uses cost as much again. */
 #define CREDIT_NS    (300 * MT_NS_PER_MS)
@@ -120,7 +123,7 @@ static MT_COLD void return_pages(char *block, size_t bytes)
 	uint64_t now_ns = mt_os_now_ns(), paid = mt_load_relaxed(&paid_ns);
 	uint64_t cost_ns;
 
-	if (end <= from || !budget_pct || paid > now_ns)
+	if (end <= from || !budget_pct || (paid > now_ns && bytes <= LIBC_MAPS_BYTES))
 		return;
 	cost_ns = mt_os_thread_cpu_ns();
 	(void)mt_raw_syscall(SYS_madvise, from, end - from, MADV_DONTNEED);
@@ -191,7 +194,8 @@ static MT_COLD void end_sample(struct order *order)
 	if (!mt_load_relaxed(&order->is_sparse))
 		return;
 	mt_store_relaxed(&order->is_sparse, false);
-	if (mt_os_now_ns() - mt_load_relaxed(&order->since_ns) < SOON_NS && soon_count < SOON_MOST)
+	if (mt_load_relaxed(&order->bytes) <= LIBC_MAPS_BYTES && soon_count < SOON_MOST &&
+	    mt_os_now_ns() - mt_load_relaxed(&order->since_ns) < SOON_NS)
 		mt_store_relaxed(&order->soon_count, soon_count + 1);
 }
 

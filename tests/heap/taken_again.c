@@ -4,7 +4,8 @@
  * HOW fill: all are taken before the first is written, 12 times. Prints the page faults of the last
  * 4 rounds. HOW part: one block is taken, 40 % of it written, and freed, again and again. Prints
  * the page faults. HOW queue: the oldest block is freed, a new one taken, and its first 4 kB
- * written, 100 times for each block. Prints the page faults of the second half. */
+ * written, 100 times for each block. Prints the page faults of the second half. HOW rounds: as malloc,
+ * but after 12 rounds of either use. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +123,15 @@ int main(int argc, char **argv)
 	take(0);
 	fill();
 	drop();
+	for (int round = 0; round < ROUNDS && !strcmp(argv[1], "rounds"); round++) {
+		take(0);
+		for (size_t i = 0; i < count; i++)
+			blocks[i][0] = 1;
+		drop();
+		take(0);
+		fill();
+		drop();
+	}
 	if (!strcmp(argv[1], "part")) {
 		print_part();
 		return 0;

@@ -78,6 +78,14 @@ def test_a_buffer_of_which_a_loop_fills_a_part_keeps_its_pages(run, env, compile
 	assert int(got.stdout) < 2_000
 
 
+def test_short_rounds_of_blocks_that_libc_would_map_each_time_keep_no_pages(run, env, compile_c):
+	"""After three rounds no block was looked at: all pages of those before stayed in blocks of which a byte was used."""
+	got = run([compile_c("taken_again.c"), "rounds", "40000000"], env(ALLOCATOR="jemalloc"))
+
+	assert (got.returncode, got.stderr) == (0, "")
+	assert int(got.stdout) < 120
+
+
 @pytest.mark.parametrize("bytes_each", [100_000, 1_000_000, 4_000_000])
 def test_a_queue_of_blocks_of_which_the_beginning_is_filled_has_no_faults(run, env, compile_c, bytes_each):
 	"""Longer than the distance between two looks: each malloc returned the pages of its block, and took 12 us for 0.1."""
