@@ -4,8 +4,8 @@
  * HOW fill: all are taken before the first is written, 12 times. Prints the page faults of the last
  * 4 rounds. HOW part: one block is taken, 40 % of it written, and freed, again and again. Prints
  * the page faults. HOW queue: the oldest block is freed, a new one taken, and its first 4 kB
- * written, 100 times for each block. Prints the page faults of the second half. HOW rounds: as malloc,
- * but after 12 rounds of either use. */
+ * written, 100 times for each block. Prints the page faults of the second half. HOW rounds: as
+ * malloc, but after 12 rounds of either use. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
