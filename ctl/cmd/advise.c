@@ -5,6 +5,7 @@
 
 #include "ctl/command.h"
 #include "ctl/diagnose/diagnose.h"
+#include "ctl/figures/memory_parts.h"
 #include "ctl/output/json.h"
 
 /* seconds awake below which the advice is uncertain */
@@ -13,12 +14,14 @@
 static void print_text(const struct mt_facts *facts, const struct mt_diagnosis *found)
 {
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
+	struct mt_memory_parts parts = mt_memory_parts_of_snapshot(now, now->rss_bytes);
 	double awake_s = mt_diagnose_awake_s(facts);
 
 	printf("process %d (%s): RSS %s (at most %s), live %s, reusable %s; %s and %s in %.0f s\n",
 	       (int)facts->process.pid, facts->process.comm, mt_text_bytes(now->rss_bytes).text,
-	       mt_text_bytes(now->rss_peak_bytes).text, mt_text_bytes(now->heap_live_bytes).text,
-	       mt_text_bytes(now->heap_dirty_bytes).text,
+	       mt_text_bytes(now->rss_peak_bytes).text,
+	       mt_text_bytes(parts.bytes[MT_PART_LIVE]).text,
+	       mt_text_bytes(parts.bytes[MT_PART_REUSABLE]).text,
 	       mt_text_counted(now->light_count + now->heavy_count, "cleanup", "cleanups").text,
 	       mt_text_counted(now->purge_count, "purge", "purges").text, awake_s);
 	if (!found->count)

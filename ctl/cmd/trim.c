@@ -10,6 +10,7 @@
 #include "ctl/channel/stats_dir.h"
 #include "ctl/channel/target.h"
 #include "ctl/command.h"
+#include "ctl/figures/memory_parts.h"
 #include "ctl/figures/stats_file.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
@@ -39,10 +40,14 @@ static void add_json(json_t *array, const struct mt_process *process,
 static void add_row(struct mt_table *table, const struct mt_process *process,
 		    const struct mt_stats_snapshot *now)
 {
+	uint64_t rss_bytes = now ? now->rss_bytes : process->rss_bytes;
+	struct mt_memory_parts parts = now ? mt_memory_parts_of_snapshot(now, rss_bytes)
+					   : mt_memory_parts_unknown(rss_bytes);
+
 	mt_table_addf(table, "%d", (int)process->pid);
-	mt_table_add_bytes(table, true, now ? now->rss_bytes : process->rss_bytes);
-	mt_table_add_bytes(table, now, now ? now->heap_live_bytes : 0);
-	mt_table_add_bytes(table, now, now ? now->heap_dirty_bytes : 0);
+	mt_table_add_bytes(table, true, rss_bytes);
+	mt_table_add_bytes(table, now, parts.bytes[MT_PART_LIVE]);
+	mt_table_add_bytes(table, now, parts.bytes[MT_PART_REUSABLE]);
 	mt_table_add_bytes(table, now && now->gpu_idle_bytes, now ? now->gpu_idle_bytes : 0);
 	mt_table_addf(table, "%s%.*s", now ? "" : "asleep: ", mt_text_fit(process->command, 72),
 		      process->command);

@@ -13,10 +13,11 @@
 #define UNEXPLAINED_SHARE 0.34
 #define CONFIDENCE_MIN    0.1
 /* marks that are closer than this many samples are of rounds too short to matter */
-#define MARK_SAMPLES 4
-#define PAST_BYTES   (48 * MT_MIB) /* past malloc: less is no finding */
-#define PAST_SHARE   0.5           /* of the anonymous memory */
-#define NEEDED_MORE  1.5           /* times what was sampled now: no less helps */
+#define MARK_SAMPLES  4
+#define PAST_BYTES    (48 * MT_MIB) /* past malloc: less is no finding */
+#define UNASKED_BYTES (64 * MT_MIB) /* held by Python, and its gc was not asked: likewise */
+#define PAST_SHARE    0.5           /* of the anonymous memory */
+#define NEEDED_MORE   1.5           /* times what was sampled now: no less helps */
 /* A program that builds up its data grows as one that leaks does. Growth is a problem once it goes
  * on for so long, or over rounds, or if what is held is more than this rate can have brought. */
 #define BUILD_UP_S     300.0
@@ -687,6 +688,15 @@ static void show_heap(const struct mt_facts *facts, struct mt_finding *finding)
 	}
 }
 
+/* What Python holds is most of RSS, and its gc was not asked what of that is garbage. */
+static bool gc_may_find_much(const struct mt_facts *facts)
+{
+	const struct mt_sample *last = mt_facts_last(facts);
+
+	return facts->is_python && facts->trim.done && facts->trim.level == MT_LEVEL_PURGE &&
+	       last->held_bytes >= UNASKED_BYTES && last->held_bytes >= last->rss_bytes / 2;
+}
+
 static void decide_healthy(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	bool calm = out->rss.shape == MT_TREND_FLAT || out->rss.shape == MT_TREND_FALLS ||
@@ -706,7 +716,8 @@ static void decide_healthy(const struct mt_facts *facts, struct mt_diagnosis *ou
 		passed_by       ? ", most of it past malloc, in a runtime with rules of its own"
 		: *garbage.text ? ""
 		: out->count    ? "; what one look shows stands below"
-				: ": nothing to do",
+		: gc_may_find_much(facts) ? ": nothing to do, unless --gc finds garbage"
+					  : ": nothing to do",
 		garbage.text);
 
 	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);

@@ -198,7 +198,7 @@ def test_a_process_that_ends_meanwhile_has_a_page_of_what_was_seen(env, spawn, c
 	times, seconds = re.search(r"Sampled (\d+) times in (\S+) s\. Then the process ended", page.sections["verdict"]).groups()
 	assert f"samples{times} in {seconds} s" in page.sections["verdict"] and "asked for nothing" not in page.sections["verdict"]
 	assert "the process ended during the diagnosis" in page.sections["verdict"] and "ended before" in page.sections["head"]
-	assert re.search(r"Memory at the end: RSS \S+ MB\s+live", page.sections["memory"]) and "asleep" not in page.sections["memory"]
+	assert re.search(r"Memory at the last look: RSS \S+ MB\s+live", page.sections["memory"]) and "asleep" not in page.sections["memory"]
 	assert re.search(r"MT_PROFILE\s*on\s*environment", page.sections["settings"])
 	assert re.search(r"libmtshim\.so \d", page.sections["environment"]) and "environment is not known" in page.sections["environment"]
 
