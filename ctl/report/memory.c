@@ -107,7 +107,8 @@ void mt_report_memory(const struct mt_report *report, FILE *to)
 		return;
 	fputs("<section id=\"memory\">\n<h2>", to);
 	mt_html_textf(to, "%s: RSS %s",
-		      report->look && !report->facts->ended ? "Memory now" : "Memory at the last look",
+		      report->look && !report->facts->ended ? "Memory now"
+							    : "Memory at the last look",
 		      mt_text_bytes(mt_memory_parts_sum(&parts)).text);
 	fputs("</h2>\n", to);
 	if (is_known)
