@@ -107,7 +107,7 @@ endif
 # Files that define names of libc. A test that is linked with them would have its own malloc wrapped.
 shim_interposing := shim/purge/api.c shim/core/init.c shim/gpu/lookup.c \
 	shim/heap/heap.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/passthrough.c shim/heap/dlsym.c shim/heap/entries.c \
-	shim/heap/asleep.c shim/heap/malloc_control.c shim/heap/entries_limits.c shim/heap/entries_pages.c shim/python/environment.c \
+	shim/heap/asleep.c shim/heap/malloc_control.c shim/heap/entries_pages.c shim/python/environment.c \
 	shim/compat/compat.c shim/compat/fork.c \
 	$(wildcard shim/signal/*.c)
 shim_parts := sys core heap compat pressure purge signal python gpu

@@ -90,7 +90,7 @@ void mt_pool_snapshot_free(struct mt_pool_snapshot *snapshot)
 
 /* ---- pool snapshot sum: sums over the blocks of a snapshot ---- */
 
-uint64_t mt_pool_snapshot_age_ms(size_t index)
+static uint64_t age_end_ms(size_t index)
 {
 	static const uint64_t ends_ms[MT_POOL_SNAPSHOT_AGES] = {1000,   10000,   60000,
 								600000, 3600000, UINT64_MAX};
@@ -109,7 +109,7 @@ static void add(struct mt_pool_snapshot_part *part, const struct mt_blocks_entry
 		part->oldest_ms = entry->age_ms;
 }
 
-size_t mt_pool_snapshot_size(uint64_t bytes)
+static size_t size_class(uint64_t bytes)
 {
 	return bytes ? (size_t)(63 - __builtin_clzll(bytes)) : 0;
 }
@@ -120,11 +120,11 @@ static void add_idle(struct mt_pool_snapshot_sums *sums, const struct mt_blocks_
 	uint64_t left_ms = decay_ms > entry->age_ms ? decay_ms - entry->age_ms : 0;
 	size_t age = 0;
 
-	while (entry->age_ms >= mt_pool_snapshot_age_ms(age) && age < MT_POOL_SNAPSHOT_AGES - 1)
+	while (entry->age_ms >= age_end_ms(age) && age < MT_POOL_SNAPSHOT_AGES - 1)
 		age++;
 	add(&sums->idle_ages[age], entry);
 	for (size_t i = 0; decay_ms && i < MT_POOL_SNAPSHOT_AGES; i++)
-		if (left_ms <= mt_pool_snapshot_age_ms(i))
+		if (left_ms <= age_end_ms(i))
 			add(&sums->decay[i], entry);
 }
 
@@ -143,7 +143,7 @@ void mt_pool_snapshot_sum(const struct mt_blocks_file *blocks, uint64_t device,
 		out->contexts_count += !contexts[entry->context];
 		contexts[entry->context] = 1;
 		add(&out->states[entry->state], entry);
-		add(&out->sizes[mt_pool_snapshot_size(entry->held_bytes)][entry->state], entry);
+		add(&out->sizes[size_class(entry->held_bytes)][entry->state], entry);
 		if (entry->state == MT_BLOCKS_IDLE)
 			add_idle(out, entry, blocks->head.decay_ms);
 	}
@@ -311,8 +311,8 @@ static json_t *ages_json(const struct mt_pool_snapshot_sums *sums)
 	for (size_t i = 0; i < MT_POOL_SNAPSHOT_AGES; i++) {
 		json_t *object = small_part_json(&sums->idle_ages[i]);
 
-		mt_json_set_u64(object, "from_ms", i ? mt_pool_snapshot_age_ms(i - 1) : 0);
-		set_end(object, "below_ms", mt_pool_snapshot_age_ms(i));
+		mt_json_set_u64(object, "from_ms", i ? age_end_ms(i - 1) : 0);
+		set_end(object, "below_ms", age_end_ms(i));
 		mt_json_append(array, object);
 	}
 	return array;
@@ -326,7 +326,7 @@ static json_t *decay_json(const struct mt_pool_snapshot_sums *sums, uint64_t dec
 	for (size_t i = 0; decay_ms && i < MT_POOL_SNAPSHOT_AGES; i++) {
 		json_t *object = small_part_json(&sums->decay[i]);
 
-		set_end(object, "within_ms", mt_pool_snapshot_age_ms(i));
+		set_end(object, "within_ms", age_end_ms(i));
 		mt_json_append(array, object);
 	}
 	return array;

@@ -63,20 +63,13 @@ struct mt_pool_snapshot_sums {
 	struct mt_pool_snapshot_part states[MT_BLOCKS_STATES];
 	struct mt_pool_snapshot_part sizes[MT_POOL_SNAPSHOT_SIZES]
 					  [MT_BLOCKS_STATES]; /* [n]: from 2^n on */
-	/* unused for less than mt_pool_snapshot_age_ms(i) */
+	/* unused for less than 1 s, 10 s, 1 min, 10 min, 1 h; longer */
 	struct mt_pool_snapshot_part idle_ages[MT_POOL_SNAPSHOT_AGES];
-	/* purged within that time, cumulative */
+	/* purged within these times, cumulative */
 	struct mt_pool_snapshot_part decay[MT_POOL_SNAPSHOT_AGES];
 	uint64_t contexts_count;
 	uint64_t count;
 };
-
-/* Returns the index of a size in `sizes`: the exponent of the largest power of two up to it. */
-size_t mt_pool_snapshot_size(uint64_t bytes);
-
-/* Returns the upper end of a class of idle_ages and decay: 1 s, 10 s, 1 min, 10 min, 1 h,
- * UINT64_MAX. */
-uint64_t mt_pool_snapshot_age_ms(size_t index);
 
 /* Asks the process for its blocks and reads them; the file is removed. Returns
  * MT_ERR_NOT_AVAILABLE, with the reason, if the process is asleep or uses no CUDA. The caller

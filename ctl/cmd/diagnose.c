@@ -23,16 +23,6 @@ static void stop(int number)
 	stopped = 1;
 }
 
-static bool take_role(const struct mt_option *option, const char *text)
-{
-	int *role = option->target;
-
-	*role = mt_role_parse(text);
-	if (*role == MT_ROLE_NONE)
-		mt_error_say("no role '%.60s': server, client or oom", text);
-	return *role != MT_ROLE_NONE;
-}
-
 static void print_verdicts(void)
 {
 	static const char *const lines[] = {
@@ -156,9 +146,7 @@ static int diagnose(struct group *group, const struct mt_diagnose_options *optio
 	}
 	mt_command_set_end_signals(SIG_DFL);
 	report.worst = worst;
-	mt_role_check(options->role, group->facts[worst], group->diagnoses[worst], &report.checks);
 	(options->json ? mt_diagnose_print_json : mt_diagnose_print_text)(&report);
-	mt_diagnosis_free(&report.checks);
 	return mt_diagnose_exit_code(group->diagnoses[worst]->list[0].verdict);
 }
 
@@ -184,18 +172,16 @@ int mt_command_diagnose(int argc, char **argv)
 {
 	struct mt_diagnose_options wanted = {.seconds = SECONDS_PLAIN};
 	bool no_trim = false;
-	const struct mt_option options[] = {
-		{.name = "for",
-		 .target = &wanted.seconds,
-		 .take = mt_option_seconds,
-		 .min = SECONDS_MIN},
-		{.name = "json", .target = &wanted.json},
-		{.name = "no-trim", .target = &no_trim},
-		{.name = "gc", .target = &wanted.gc},
-		{.name = "python", .target = &wanted.python},
-		{.name = "tree", .target = &wanted.tree},
-		{.name = "role", .target = &wanted.role, .take = take_role},
-		{0}};
+	const struct mt_option options[] = {{.name = "for",
+					     .target = &wanted.seconds,
+					     .take = mt_option_seconds,
+					     .min = SECONDS_MIN},
+					    {.name = "json", .target = &wanted.json},
+					    {.name = "no-trim", .target = &no_trim},
+					    {.name = "gc", .target = &wanted.gc},
+					    {.name = "python", .target = &wanted.python},
+					    {.name = "tree", .target = &wanted.tree},
+					    {0}};
 	const struct mt_command_line line = {"diagnose", print_verdicts, options, 1, 1};
 	int code;
 

@@ -38,6 +38,8 @@ static void show_section(struct page *page, const char *title, const struct mt_f
 	if (!page->json)
 		printf("%s%s%s\n", mt_table_colour(MT_COLOUR_HEAD), title, mt_table_colour_end());
 	mt_rules_run(facts, shown, &found);
+	if (facts->process.pid)
+		mt_diagnose_end_advice(facts, &found);
 	for (size_t i = 0; i < found.count; i++)
 		show(page, title, &found.list[i]);
 	mt_diagnosis_free(&found);

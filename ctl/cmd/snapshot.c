@@ -37,7 +37,7 @@ static struct mt_short_text size_or_dash(const struct mt_pool_snapshot_part *par
 	return part->count ? size(part->bytes) : (struct mt_short_text){"-"};
 }
 
-/* Words for the classes of mt_pool_snapshot_age_ms. */
+/* Words for the classes of idle_ages and decay. */
 static const char *const age_words[MT_POOL_SNAPSHOT_AGES] = {
 	"under 1 s", "under 10 s", "under 1 min", "under 10 min", "under 1 h", "longer"};
 static const char *const within_words[MT_POOL_SNAPSHOT_AGES] = {

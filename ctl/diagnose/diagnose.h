@@ -2,7 +2,7 @@
  * printed: one engine for `mtctl diagnose`, `stat`, `doctor` and `advise`. For one thread.
  *
  * facts.c gathers the facts. rules_*.c have the rules of rules.def: facts in,
- * findings out. Rules of CAUSE, NOW and the roles are pure; those that doctor alone shows may
+ * findings out. Rules of CAUSE and NOW are pure; those that doctor alone shows may
  * look at the machine. findings.c selects what a command shows, verdict.c finds the verdict of
  * diagnose, report.c prints.
  *
@@ -61,15 +61,6 @@ struct mt_diagnose_profile;
 enum mt_verdict {
 #define X(name, code, word, help) MT_VERDICT_##name,
 	MT_VERDICTS(X) MT_VERDICT_COUNT
-#undef X
-};
-
-#define MT_ROLES(X) X(SERVER, "server") X(CLIENT, "client") X(OOM, "oom")
-
-enum mt_role {
-	MT_ROLE_NONE,
-#define X(name, word) MT_ROLE_##name,
-	MT_ROLES(X)
 #undef X
 };
 
@@ -235,9 +226,10 @@ struct mt_facts {
 	double age_s; /* since the start of the process, at the end; 0: not known */
 	/* neither awake nor asleep: it does not carry the shim, or its file is refused */
 	bool awake, asleep, ended, interrupted;
-	bool is_stopped; /* at the last sample: by SIGSTOP, or by a debugger */
-	bool is_fork;    /* of its parent's program: it holds what malloc has served there */
-	bool has_woken;  /* since the first sample: those before are dropped */
+	bool is_file_refused; /* and not its directory */
+	bool is_stopped;      /* at the last sample: by SIGSTOP, or by a debugger */
+	bool is_fork;         /* of its parent's program: it holds what malloc has served there */
+	bool has_woken;       /* since the first sample: those before are dropped */
 	/* of the last samples in a row: it did not reply, since it is stopped or hangs */
 	unsigned silent_count;
 	char why_not[160]; /* then: why it has no published values */
@@ -334,7 +326,6 @@ struct mt_diagnosis {
 	MT_DIAGNOSE_TRENDS(X)
 #undef X
 	struct mt_trend tree; /* of the PSS of all processes; only in that of the root */
-	enum mt_role role;    /* of a checklist */
 	size_t count;
 	/* after mt_diagnose_decide: the verdict, other causes, and what else one look shows */
 	struct mt_finding *list;
@@ -360,10 +351,7 @@ enum mt_shown {
 	MT_SHOWN_NOW = 2,
 	MT_SHOWN_PROCESS = 4,
 	MT_SHOWN_START = 8,
-	MT_SHOWN_MACHINE = 16,
-	MT_SHOWN_SERVER = 32,
-	MT_SHOWN_CLIENT = 64,
-	MT_SHOWN_OOM = 128
+	MT_SHOWN_MACHINE = 16
 };
 
 #define X(name, needs, shown)                                                                      \
@@ -484,7 +472,8 @@ double mt_diagnose_build_up_trust(const struct mt_facts *facts, const struct mt_
 				  double held_bytes);
 
 /* Puts the process id in the place of "PID" into each advice, and adds to one that names a setting
- * which the process's own environment sets or overrides that it does. */
+ * which the process's own environment sets or overrides that it does. Of a recording takes out
+ * advice with "PID", since the process may have ended. */
 void mt_diagnose_end_advice(const struct mt_facts *facts, struct mt_diagnosis *out);
 
 /* Returns "high", "fair" or "low". */
@@ -507,10 +496,6 @@ uint64_t mt_diagnose_minimum(const struct mt_facts *facts, size_t part, size_t o
 /* Returns whether little of the devices' memory is free. */
 bool mt_diagnose_has_low_devices(const struct mt_stats_snapshot *now);
 
-/* Returns the device memory that a heavy test trim has returned and the program has not allocated
- * again since; 0 without such a trim. */
-uint64_t mt_diagnose_gpu_returned(const struct mt_facts *facts);
-
 /* Returns the weight of the verdict: explained bytes times confidence; 1 for healthy, 0 for
  * unknown. The process with the largest weight has the verdict of a tree. */
 double mt_diagnose_weight(const struct mt_diagnosis *diagnosis);
@@ -529,7 +514,6 @@ struct mt_diagnose_options {
 	bool gc;
 	/* mtctl looks for Python's lines afterwards, in the process with the verdict of growth */
 	bool python;
-	int role; /* enum mt_role */
 };
 
 /* Fills *facts, which must be zeroed memory, with what one look shows: the published figures with
@@ -550,21 +534,12 @@ void mt_diagnose_collect(struct mt_facts *const *list, size_t count,
 			 const struct mt_diagnose_options *options,
 			 const volatile sig_atomic_t *stop);
 
-/* ---- roles and reports ---- */
-
-/* Returns the role of this name; MT_ROLE_NONE: there is none. */
-enum mt_role mt_role_parse(const char *word);
-
-/* Fills *out with the checklist of a role: the rules that it shows, with the trends of the
- * diagnosis. */
-void mt_role_check(enum mt_role role, const struct mt_facts *facts,
-		   const struct mt_diagnosis *diagnosis, struct mt_diagnosis *out);
+/* ---- reports ---- */
 
 struct mt_diagnose_report {
 	struct mt_facts *const *facts;
 	struct mt_diagnosis *const *diagnoses;
 	size_t count, worst;
-	struct mt_diagnosis checks; /* empty without --role */
 };
 
 void mt_diagnose_print_text(const struct mt_diagnose_report *report);
@@ -585,9 +560,6 @@ json_t *mt_findings_json(const struct mt_diagnosis *of, size_t from);
 /* Fills *out with what a recording has of its root, for mt_diagnose_decide: as many samples as fit,
  * of each part of the time the lowest and the highest. Nothing is asked of a process. */
 void mt_recorded_facts(const struct mt_recording *recording, struct mt_facts *out);
-
-/* Changes texts of a diagnosis that advise a longer look at a process which may have ended. */
-void mt_recorded_advise(struct mt_diagnosis *diagnosis);
 
 /* What a process near its limit held, and what filled the limit: for
  * `mtctl last` and the page that it writes. For one thread. */

@@ -309,15 +309,35 @@ static void put_pid(char *advice, size_t advice_bytes, pid_t pid)
 	}
 }
 
+/* Takes out what takes a living process: that of a recording may have ended. */
+static void drop_commands(struct mt_finding *finding)
+{
+	size_t kept = 0;
+
+	for (size_t k = 0; k < finding->advice_count; k++)
+		if (!strstr(finding->advice[k], "PID"))
+			memmove(finding->advice[kept++], finding->advice[k],
+				sizeof(finding->advice[k]));
+	finding->advice_count = kept;
+	if (!kept && finding->verdict != MT_VERDICT_HEALTHY)
+		mt_finding_advise(finding, "Look at a running process: mtctl diagnose PID; of a "
+					   "Python program also mtctl sites PID --python.");
+}
+
 void mt_diagnose_end_advice(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	for (size_t i = 0; i < out->count; i++)
+	for (size_t i = 0; i < out->count; i++) {
+		if (facts->source != MT_FACTS_LIVE) {
+			drop_commands(&out->list[i]);
+			continue;
+		}
 		for (size_t k = 0; k < out->list[i].advice_count; k++) {
 			char *advice = out->list[i].advice[k];
 
 			put_pid(advice, sizeof(out->list[i].advice[k]), facts->process.pid);
 			note(facts, advice, sizeof(out->list[i].advice[k]));
 		}
+	}
 }
 
 /* ---- the rules ---- */
@@ -330,10 +350,7 @@ enum {
 	NOW = MT_SHOWN_NOW,
 	PROCESS = MT_SHOWN_PROCESS,
 	START = MT_SHOWN_START,
-	MACHINE = MT_SHOWN_MACHINE,
-	SERVER = MT_SHOWN_SERVER,
-	CLIENT = MT_SHOWN_CLIENT,
-	OOM = MT_SHOWN_OOM
+	MACHINE = MT_SHOWN_MACHINE
 };
 
 static const struct rule {

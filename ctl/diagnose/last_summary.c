@@ -114,7 +114,6 @@ void mt_last_summary_find(const struct mt_last_look *look, struct mt_last_summar
 	out->facts->last = look->file.stats;
 	out->facts->source = MT_FACTS_LAST;
 	mt_diagnose_decide(out->facts, out->diagnosis);
-	mt_recorded_advise(out->diagnosis);
 	mt_recording_free(&recording);
 }
 

@@ -150,30 +150,3 @@ void mt_recorded_facts(const struct mt_recording *recording, struct mt_facts *ou
 	}
 	free(all.list);
 }
-
-/* Whether an advice has a command for a process that is still there. */
-static bool names_process(const char *advice)
-{
-	const char *command = strstr(advice, "mtctl ");
-
-	return (command && strncmp(command, "mtctl run ", 10) != 0) ||
-	       strstr(advice, "last 15 minutes");
-}
-
-void mt_recorded_advise(struct mt_diagnosis *diagnosis)
-{
-	for (size_t i = 0; i < diagnosis->count; i++) {
-		struct mt_finding *finding = &diagnosis->list[i];
-		size_t kept = 0;
-
-		for (size_t k = 0; k < finding->advice_count; k++)
-			if (!names_process(finding->advice[k]))
-				memmove(finding->advice[kept++], finding->advice[k],
-					sizeof(finding->advice[k]));
-		finding->advice_count = kept;
-		if (!kept && finding->verdict != MT_VERDICT_HEALTHY)
-			mt_finding_advise(finding,
-					  "Look at a running process: mtctl diagnose PID; of a "
-					  "Python program also mtctl sites PID --python.");
-	}
-}

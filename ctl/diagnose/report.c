@@ -149,15 +149,6 @@ void mt_finding_print_check(const struct mt_finding *finding)
 		       *finding->command ? finding->command : finding->environment);
 }
 
-static void print_checks(const struct mt_diagnosis *checks)
-{
-	if (!checks->count)
-		return;
-	printf("\n%s  CHECKLIST%s\n", mt_table_colour(MT_COLOUR_HEAD), mt_table_colour_end());
-	for (size_t i = 0; i < checks->count; i++)
-		mt_finding_print_check(&checks->list[i]);
-}
-
 void mt_diagnose_print_text(const struct mt_diagnose_report *report)
 {
 	const struct mt_facts *facts = report->facts[report->worst];
@@ -178,7 +169,6 @@ void mt_diagnose_print_text(const struct mt_diagnose_report *report)
 	print_others(diagnosis);
 	if (report->count > 1)
 		print_processes(report);
-	print_checks(&report->checks);
 	print_sampling(facts, diagnosis);
 }
 
@@ -384,19 +374,6 @@ static json_t *tree_json(const struct mt_diagnose_tree *tree, const struct mt_tr
 	return object;
 }
 
-static json_t *checks_json(const struct mt_diagnosis *checks)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < checks->count; i++) {
-		json_t *object = mt_finding_json(&checks->list[i]);
-
-		mt_json_set_text(object, "name", checks->list[i].id);
-		mt_json_append(array, object);
-	}
-	return array;
-}
-
 /* The object is the process that has the verdict. For a tree, `processes` has the others, `family`
  * the sums. */
 void mt_diagnose_print_json(const struct mt_diagnose_report *report)
@@ -407,7 +384,6 @@ void mt_diagnose_print_json(const struct mt_diagnose_report *report)
 
 	mt_json_set(root, "family",
 		    tree->known ? tree_json(tree, &report->diagnoses[0]->tree) : json_null());
-	mt_json_set(root, "checks", checks_json(&report->checks));
 	for (size_t i = 0; i < report->count; i++)
 		if (i != report->worst)
 			mt_json_append(processes,

@@ -28,7 +28,7 @@ static const struct mt_stats_oom *last_oom(const struct mt_facts *facts)
 
 /* Bytes that a heavy cleanup has returned to the devices and the program has not allocated again
  * since: a training step allocates again what it uses. */
-uint64_t mt_diagnose_gpu_returned(const struct mt_facts *facts)
+static uint64_t gpu_returned(const struct mt_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	uint64_t after = record->gpu_after_bytes > facts->trim.gpu_later_bytes
@@ -88,7 +88,7 @@ void mt_rule_gpu_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 		decay_ms && decay_ms <= DECAY_MS
 			? 0
 			: mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, gpu_idle_bytes));
-	uint64_t returned = mt_diagnose_gpu_returned(facts);
+	uint64_t returned = gpu_returned(facts);
 	uint64_t bytes = returned > idle ? returned : idle;
 	bool tried = facts->trim.done && facts->trim.level == MT_LEVEL_HEAVY;
 	struct mt_finding *finding;
@@ -219,7 +219,7 @@ void mt_rule_old_fragments(const struct mt_facts *facts, struct mt_diagnosis *ou
  */
 static double live_growth_confidence(const struct mt_facts *facts, const struct mt_trend *gpu)
 {
-	double back = (double)mt_diagnose_gpu_returned(facts) / gpu->growth;
+	double back = (double)gpu_returned(facts) / gpu->growth;
 
 	return gpu->confidence * (back < 1 ? 1 - back : 0);
 }

@@ -128,8 +128,8 @@ void mt_rule_returnable(const struct mt_facts *facts, struct mt_diagnosis *out)
 	if (out->rss.shape == MT_TREND_GROWS && (double)bytes >= out->rss.growth / 2)
 		finding->growth_per_s = out->rss.slope;
 	show_hoard(facts, &hoard, finding);
-	mt_finding_advise(finding, "%s the memory back when you like: mtctl trim %d.",
-			  tried ? "Ask for" : "Get", (int)facts->process.pid);
+	mt_finding_advise(finding, "%s the memory back when you like: mtctl trim PID.",
+			  tried ? "Ask for" : "Get");
 	if (budget && budget[0] == '0' && !budget[1])
 		mt_finding_advise(
 			finding, "Let the worker thread work: mtctl set PID budget_pct=3 (it is 0: "
@@ -152,8 +152,7 @@ static void find_thread_caches(const struct mt_facts *facts, const struct hoard 
 
 	show_hoard(facts, hoard, finding);
 	mt_finding_bytes(finding, "free in thread caches", "heap_thread_cache_bytes", cached_bytes);
-	mt_finding_advise(finding, "mtctl trim %d empties the caches of those that sleep.",
-			  (int)facts->process.pid);
+	mt_finding_advise(finding, "mtctl trim PID empties the caches of those that sleep.");
 	mt_finding_advise(finding,
 			  "Start fewer threads, or let those end that have nothing to do.");
 	mt_finding_advise(finding, "Restart it with MT_MALLOC_CONF=tcache_max:8192: no cache keeps "

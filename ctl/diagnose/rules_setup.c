@@ -199,10 +199,12 @@ void mt_rule_state(const struct mt_facts *facts, struct mt_diagnosis *out)
 			"asleep: it carries the shim, but holds too little memory, or was forked "
 			"and has allocated too little since");
 	else if (!facts->awake)
-		mt_finding_note(
-			out, MT_WARN, "refused",
-			"MT_DIR must be a directory on a tmpfs, and its owner's alone (mode 700)",
-			"%s", facts->why_not);
+		mt_finding_note(out, MT_WARN, "refused",
+				facts->is_file_refused
+					? NULL
+					: "MT_DIR must be a directory on a tmpfs, and its "
+					  "owner's alone (mode 700)",
+				"%s", facts->why_not);
 }
 
 /* Settings that are not at their defaults: `mtctl options` has those. */

@@ -362,10 +362,11 @@ void mt_rule_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_diagnose_advise_python_malloc(facts, finding,
 						 "Python's own arenas hide what is live in them");
 	if (out->rss.decided_s < BUILD_UP_S)
-		mt_finding_advise(finding,
-				  "Run mtctl diagnose %d --for %s: growth that goes on for so long "
-				  "is not of a program that loads its data.",
-				  (int)facts->process.pid, mt_diagnose_time(BUILD_UP_S).text);
+		mt_finding_advise(
+			finding,
+			"Run mtctl diagnose PID --for %s: growth that goes on for so long "
+			"is not of a program that loads its data.",
+			mt_diagnose_time(BUILD_UP_S).text);
 	mt_finding_advise(
 		finding,
 		"Look for memory mapped past malloc: mmap in libraries, thread stacks, JIT code.");
@@ -495,7 +496,7 @@ static void show_wait(const struct mt_facts *facts, const struct wait *wait,
 	}
 	mt_finding_show(finding, "time needed", "needed_s", wait->needed_s, "%.0f s",
 			wait->needed_s);
-	mt_finding_advise(finding, "Run mtctl diagnose %d --for %s: %s.", (int)facts->process.pid,
+	mt_finding_advise(finding, "Run mtctl diagnose PID --for %s: %s.",
 			  mt_diagnose_time(wait->needed_s).text, wait->why);
 }
 
@@ -553,7 +554,7 @@ static void decide_doubt(const struct mt_facts *facts, const struct mt_trend *tr
 	show_wait(facts, &wait, finding, out);
 	show_uncollected(facts, finding);
 	show_sleep(facts, finding);
-	if (trend->doubt == MT_TREND_FEW_ROUNDS && !wait.is_over)
+	if (trend->doubt == MT_TREND_FEW_ROUNDS && !wait.is_over && facts->source == MT_FACTS_LIVE)
 		mt_finding_advise(finding, "The last 15 minutes count, too: the longer it has run, "
 					   "the less there is to wait for.");
 }

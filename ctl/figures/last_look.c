@@ -38,6 +38,8 @@ static enum mt_err refuse(struct mt_error_reason *why, const char *path, const c
 	return mt_error_because(why, MT_ERR_INVALID, "%s: refused: %s", path, reason);
 }
 
+static const char of_another[] = "another version wrote it; use the mtctl of that version";
+
 static enum mt_err check(const char *path, const struct mt_last_file *file, size_t got,
 			 struct mt_error_reason *why)
 {
@@ -47,7 +49,7 @@ static enum mt_err check(const char *path, const struct mt_last_file *file, size
 		return refuse(why, path, "not written by a process at its limit");
 	if (head->version != MT_LAST_VERSION || head->file_bytes != sizeof(*file) ||
 	    head->stats_bytes != sizeof(file->stats))
-		return mt_error_because_version(why, "last look", head->version);
+		return refuse(why, path, of_another);
 	if (got != sizeof(*file))
 		return refuse(why, path, "it is cut short");
 	if (file->checksum !=
@@ -56,7 +58,7 @@ static enum mt_err check(const char *path, const struct mt_last_file *file, size
 	if (head->sites_count > MT_LAST_SITES_COUNT ||
 	    head->processes_count > MT_LAST_PROCESSES_COUNT || head->cause >= MT_LAST_CAUSE_COUNT)
 		return refuse(why, path, "its counts make no sense");
-	return mt_stats_file_check(&file->stats, why);
+	return mt_stats_file_check(&file->stats, why) ? refuse(why, path, of_another) : MT_ERR_OK;
 }
 
 /* Each line is cleaned for itself. Tabs become blanks. */

@@ -279,28 +279,6 @@ static void take_over(int sig)
 		change_kernel(sig, &was, NULL);
 }
 
-static int is_java(struct dl_phdr_info *info, size_t bytes, void *unused)
-{
-	const char *slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
-	const char *name = slash ? slash + 1 : info->dlpi_name;
-
-	(void)bytes;
-	(void)unused;
-	return name && strncmp(name, "libjvm.so", strlen("libjvm.so")) == 0;
-}
-
-/* The JVM suspends its threads with SIGUSR2: each of those signals would be a cleanup. */
-static bool belongs_to_java(int sig)
-{
-	return sig == SIGUSR2 && mt_loader_iterate(is_java, NULL) != 0;
-}
-
-static void warn_java(void)
-{
-	mt_log(MT_LOG_WARN, "MT_SIGNAL=USR2: the JVM in this process uses this signal; no cleanup "
-			    "signal here");
-}
-
 static void load(bool on)
 {
 	int sig = (int)mt_config()->signal;
@@ -310,25 +288,9 @@ static void load(bool on)
 	next_find();
 	if (sig == 0)
 		return;
-	if (belongs_to_java(sig)) {
-		warn_java();
-		return;
-	}
 	atomic_store(&owner_pid, mt_os_getpid());
 	atomic_store(&number, sig);
 	take_over(sig);
-}
-
-/* The Java launcher loads libjvm long after the start: the signal goes back to the program. */
-static void leave_to_java(int sig)
-{
-	const struct sigaction plain = {.sa_handler = SIG_DFL};
-	struct sigaction seen;
-
-	if (change_kernel(sig, NULL, &seen) == 0 && is_entry(&seen))
-		change_kernel(sig, &plain, NULL);
-	atomic_store(&number, 0);
-	warn_java();
 }
 
 /* Asks the kernel, through the next sigaction in line: hold no lock. */
@@ -338,10 +300,6 @@ static enum disposition read_disposition(void)
 	struct sigaction seen;
 
 	mt_lock_check_foreign_call("sigaction");
-	if (belongs_to_java(sig)) {
-		leave_to_java(sig);
-		return DISPOSITION_NONE;
-	}
 	if (sig == 0 || change_kernel(sig, NULL, &seen) < 0)
 		return DISPOSITION_NONE;
 	return is_entry(&seen)              ? DISPOSITION_OURS
@@ -365,11 +323,10 @@ static void refresh(void)
 }
 
 /* A raw system call, sigignore() and a one-shot handler change the action without being counted:
- * mtctl's request shows it, by refresh. With SIGUSR2 a JVM may have been loaded. */
+ * mtctl's request shows it, by refresh. */
 static void publish(bool all)
 {
-	if (all && (atomic_load(&number) == SIGUSR2 ||
-		    published_changes_count != mt_load_relaxed(&changes_count)))
+	if (all && published_changes_count != mt_load_relaxed(&changes_count))
 		refresh();
 }
 

@@ -115,12 +115,11 @@ def test_no_such_process_and_no_process_at_all_are_refused(ctl, spawn, plain):
 
 
 def test_a_sleeping_process_is_judged_by_the_kernels_figures(ctl, fake):
-	done = ctl("diagnose", fake(awake=False), FOR, "--role=server")
+	done = ctl("diagnose", fake(awake=False), FOR)
 
 	assert done.returncode == 0, done.stdout + done.stderr
 	assert done.stdout.startswith("healthy: RSS flat at ") and "asleep: malloc has allocated little" in done.stdout
 	assert "heap  " not in done.stdout and "MT_GC_ROUNDS" not in done.stdout, "what is not known is not said"
-	assert "nothing is known of its settings" in done.stdout
 
 
 @pytest.fixture
@@ -165,7 +164,7 @@ def test_a_process_that_does_not_reply_is_judged_by_its_last_figures(ctl, fake):
 
 
 def test_hostile_text_reaches_no_terminal(ctl, fake):
-	done = ctl("diagnose", fake(values=FLAT, text="\x1b[31m\xff{}\n"), FOR, "--role=server")
+	done = ctl("diagnose", fake(values=FLAT, text="\x1b[31m\xff{}\n"), FOR)
 
 	assert not re.search(r"[^\x20-\x7e\n]", done.stdout), repr(done.stdout)
 
@@ -174,28 +173,6 @@ def test_a_forged_file_is_not_believed(ctl, fake):
 	done = ctl("diagnose", fake(values=FLAT, other_pid=1), FOR)
 
 	assert done.returncode == VERDICTS["unknown"] and "another process" in done.stdout
-
-
-@pytest.mark.parametrize("role, first", [("server", "preset"), ("client", "preset"), ("oom", "limit")])
-def test_each_role_has_a_checklist(ctl, fake, role, first):
-	done = ctl("diagnose", fake(values=FLAT), FOR, "--role", role, "--json")
-	checks = json.loads(done.stdout)["checks"]
-
-	assert checks[0]["name"] == first
-	assert {check["finding"] for check in checks} <= {"ok", "note", "warn"}
-	assert done.returncode == 0, "a checklist does not change the verdict"
-
-
-def test_a_checklist_is_printed_as_doctor_prints(ctl, fake):
-	done = ctl("diagnose", fake(values=FLAT), FOR, "--role=server")
-
-	assert re.search(r"^note  no preset is set\n      -> start it with MT_PRESET=server", done.stdout, re.MULTILINE)
-
-
-def test_there_is_no_other_role(ctl, fake):
-	done = ctl("diagnose", fake(values=FLAT), FOR, "--role=king")
-
-	assert done.returncode == USAGE and "server, client or oom" in done.stderr
 
 
 def test_a_tree_is_diagnosed_as_a_whole_and_one_by_one(ctl, fake, spawn, plain, tmp_path, mt_dir):
@@ -261,14 +238,13 @@ def test_diagnose_and_doctor_agree_on_the_limit_and_leave_out_reclaimable_pages(
 	pid = fake(limit_source=str(tmp_path / "memory.max"),
 	           values={**FLAT, "pressure_limit_bytes": 500 * MB, "pressure_used_bytes": 490 * MB})
 
-	said = json.loads(ctl("diagnose", pid, FOR, "--no-trim", "--role=oom", "--json").stdout)
+	said = json.loads(ctl("diagnose", pid, FOR, "--no-trim", "--json").stdout)
 
 	line = f"190.0 MB of 500.0 MB used, 38.0 % ({tmp_path}"
-	assert said["checks"][0]["text"].startswith(line[:100]), said["checks"][0]
 	assert f"ok    memory: {line}/memory.max)" in ctl("doctor", pid).stdout
 	assert (said["group"]["directory"], said["group"]["usage_bytes"]) == (str(tmp_path), 490 * MB)
 	own = fake(limit_source="MT_LIMIT_MB", values={**FLAT, "pressure_limit_bytes": 5 << 40, "pressure_used_bytes": 1})
-	assert "(MT_LIMIT_MB)" in json.loads(ctl("diagnose", own, FOR, "--no-trim", "--role=oom", "--json").stdout)["checks"][0]["text"]
+	assert "(MT_LIMIT_MB)" in ctl("doctor", own).stdout
 
 
 def test_a_diagnosis_that_is_ended_switches_the_profiler_off_again(mtctl, control, env, spawn):

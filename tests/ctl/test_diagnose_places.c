@@ -1,5 +1,5 @@
 /* tests/ctl/test_diagnose_places.c -- facts in, verdict out: devices, shared and copied memory,
- * files, other allocators, huge pages; the headers of Python's pools; the checklists of roles. */
+ * files, other allocators, huge pages; the headers of Python's pools. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,6 @@
 
 static struct mt_diagnosis diagnosis;
 static struct mt_facts *facts;
-static struct mt_diagnosis checks;
 
 static void forget(void)
 {
@@ -298,107 +297,6 @@ Test(places, the_live_objects_of_a_pool_are_read_from_its_header)
 	cr_expect_not(mt_pymalloc_parse_header(header, 16384, &live), "an untouched page");
 	memset(header, 0x78, sizeof(header));
 	cr_expect_not(mt_pymalloc_parse_header(header, 16384, &live), "anything");
-}
-
-/* ---- roles ---- */
-
-static const struct mt_finding *check(const char *name)
-{
-	for (size_t i = 0; i < checks.count; i++)
-		if (strcmp(checks.list[i].id, name) == 0)
-			return &checks.list[i];
-	return NULL;
-}
-
-static void set(const char *name, const char *value)
-{
-	struct mt_stats_setting *to = &facts->last.settings[facts->last.head.settings_count++];
-
-	strcpy(to->name, name);
-	strcpy(to->value, value);
-}
-
-static void check_role(enum mt_role role)
-{
-	case_fill_other(facts);
-	mt_diagnose_decide(facts, &diagnosis);
-	mt_diagnosis_free(&checks);
-	mt_role_check(role, facts, &diagnosis, &checks);
-}
-
-Test(places, a_server_without_rounds_and_bounds_is_warned)
-{
-	facts->last.head.mode = MT_MODE_SYSTEM;
-	strcpy(facts->last.head.allocator, "glibc");
-	check_role(MT_ROLE_SERVER);
-	cr_expect_eq(check("rounds_known")->state, MT_WARN);
-	cr_expect_eq(check("gc_rounds")->state, MT_WARN);
-	cr_expect_eq(check("arenas_bounded")->state, MT_WARN);
-	cr_expect_eq(check("rss_flat")->state, MT_OK);
-	cr_expect(strstr(check("gc_rounds")->advice[0], "mtctl set 42 gc_rounds=5") != NULL, "%s",
-		  check("gc_rounds")->advice[0]);
-}
-
-Test(places, a_server_as_the_guides_want_it_passes)
-{
-	set("preset", "server");
-	set("gc_rounds", "5");
-	set("arena_max", "4");
-	facts->last.head.snapshot.rounds_count = 7;
-	check_role(MT_ROLE_SERVER);
-	for (size_t i = 0; i < checks.count; i++)
-		cr_expect_neq(checks.list[i].state, MT_WARN, "%s: %s", checks.list[i].id,
-			      checks.list[i].text);
-	cr_expect_eq(check("preset")->state, MT_OK);
-}
-
-Test(places, copies_of_a_model_are_counted)
-{
-	facts->classes_last =
-		(struct mt_diagnose_classes){.list = {{64, 100000}, {14680064, 20}}, .count = 2};
-	check_role(MT_ROLE_SERVER);
-	cr_expect_eq(check("large_blocks")->state, MT_NOTE);
-	cr_expect(strstr(check("large_blocks")->text, "20 of 14.0 MB") != NULL, "%s",
-		  check("large_blocks")->text);
-}
-
-Test(places, a_client_empties_its_gpu_caches_every_round)
-{
-	use_cuda(600 * MB, 100 * MB);
-	set("gc_rounds", "5");
-	check_role(MT_ROLE_CLIENT);
-	cr_expect_eq(check("gpu_cache_emptied")->state, MT_WARN);
-	cr_expect_eq(check("gpu_reserved")->state, MT_WARN);
-	cr_expect_eq(check("gc_rounds")->state, MT_NOTE);
-	set("cuda_empty_cache", "1");
-	check_role(MT_ROLE_CLIENT);
-	cr_expect_eq(check("gpu_cache_emptied")->state, MT_OK);
-}
-
-Test(places, when_memory_is_out_the_largest_holder_comes_first)
-{
-	case_add(facts, outside_bytes, 300 * MB);
-	facts->limit_known = true;
-	facts->limit = (struct mt_limit){
-		.used_bytes = 960 << 20, .limit_bytes = 1000 << 20, .is_cgroup = true};
-	facts->group = (struct mt_diagnose_group){.known = true, .oom_kill_count = 2};
-	case_trim(facts, 100 * MB, 0, 0);
-	check_role(MT_ROLE_OOM);
-	cr_expect_eq(check("limit")->state, MT_WARN);
-	cr_expect_eq(check("kernel_kills")->state, MT_WARN);
-	cr_expect_eq(check("returns_at_once")->state, MT_WARN);
-	cr_expect(strstr(check("holder_1")->text, "outside of the heap") != NULL, "%s",
-		  check("holder_1")->text);
-	cr_expect(strstr(check("holder_2")->text, "live blocks") != NULL, "%s",
-		  check("holder_2")->text);
-	/* no more of the blocks than is resident */
-	for (size_t i = 0; i < facts->samples_count; i++)
-		facts->samples[i].live_bytes = 4096 * MB;
-	check_role(MT_ROLE_OOM);
-	cr_expect(strstr(check("holder_1")->text, "touched (of 4096.0 MB)") != NULL, "%s",
-		  check("holder_1")->text);
-	cr_expect(strstr(check("holder_1")->text, " 4096.0 MB ") == NULL, "%s",
-		  check("holder_1")->text);
 }
 
 static void put_number(const char *directory, const char *name, const char *text)

@@ -10,7 +10,6 @@ import xml.etree.ElementTree
 
 import pytest
 
-from cuda_helpers import cuda, fill  # noqa: F401 (a fixture, and what it fills)
 from json_schema import fits
 from mtctl_helpers import MB, NO_PROCESS, NOT_SHIMMED, PYTHON, USAGE
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
@@ -563,59 +562,6 @@ def test_a_picture_that_cannot_be_written_is_a_failure(ctl, tmp_path):
 		assert ctl("plot", file, "-o", wrong).returncode == USAGE
 	assert ctl("plot").returncode == USAGE and ctl("plot", "-o", tmp_path / "x.svg").returncode == USAGE
 	assert ctl("plot", 2**22 + 5, "-o", tmp_path / "x.svg").returncode == NO_PROCESS
-
-
-# ---- the pool ----
-
-def block(held_mb, state="live", **more):
-	return {"device": 0, "context": 0, "id": "0x1000", "bytes": held_mb * MB, "held_bytes": held_mb * MB, "state": state,
-	        "age_ms": 50, **more}
-
-
-def snapshot_file(tmp_path, blocks):
-	file = tmp_path / "pool.json"
-	file.write_text(json.dumps({"pid": 7, "comm": "made", "rank": "2", "time_ns": START, "left_out_count": 0,
-	                            "blocks": blocks}))
-	return file
-
-
-def test_a_snapshot_is_drawn_by_state_size_and_age(plot, tmp_path):
-	file = snapshot_file(tmp_path, [block(64), block(2, "idle", age_ms=5000), block(3, "pending", device=1),
-	                                block(1, "exported", age_ms=2**31)])
-
-	picture = plot(file, "--gpu")
-	assert len(picture.groups("strip")) == 2
-	(sizes,), (ages,) = picture.groups("sizes"), picture.groups("ages")
-	labels = [text.text for text in sizes.iter(SVG + "text") if text.get("font-size") == "10"]
-	assert labels == ["1 MB", "2 MB", "4 MB", "8 MB", "16 MB", "32 MB", "64 MB"]
-	for part in (sizes, ages):
-		states = [(group.get("class"), group.find(SVG + "title").text) for group in part.iter(SVG + "g") if group is not part]
-		assert sorted(states) == [("exported", "1.0 MB"), ("idle", "2.0 MB"), ("live", "64.0 MB"), ("pending", "3.0 MB")]
-	assert "pid 7, rank 2, " in " ".join(picture.texts) and "4 blocks" in " ".join(picture.texts)
-
-
-@pytest.mark.parametrize("blocks", [[], [block(0)], [block(1)] * 50000])
-def test_any_number_of_blocks_makes_a_picture(plot, tmp_path, blocks):
-	assert len(list(plot(snapshot_file(tmp_path, blocks), "--gpu").root.iter(SVG + "path"))) < 20000
-
-
-@pytest.mark.parametrize("wrong", [{"held_bytes": -1}, {"held_bytes": 2**45}, {"held_bytes": 1.5}, {"device": 16}, {"state": "<b>"},
-                                   {"state": None}, {"age_ms": 2**40}])
-def test_a_snapshot_that_makes_no_sense_is_refused(ctl, tmp_path, wrong):
-	assert ctl("plot", snapshot_file(tmp_path, [block(1), block(1) | wrong]), "-o", tmp_path / "x.svg").returncode == USAGE
-
-
-def test_of_a_living_cuda_process_its_pool_is_drawn_below_its_memory(cuda, control, tmp_path):
-	one = cuda()
-	fill(one, 40, 24)
-
-	assert control(one.env, "plot", one.pid, "--gpu", "-o", tmp_path / "x.svg").returncode == 0
-	picture = Picture(tmp_path / "x.svg")
-	assert picture.groups("curve", "reserved") and len(picture.groups("strip")) == 1 and picture.groups("ages")
-	done = control(one.env, "snapshot", one.pid, "-o", tmp_path / "pool.json")
-	assert done.returncode == 0, done.stderr
-	assert control(one.env, "plot", tmp_path / "pool.json", "--gpu", "-o", tmp_path / "y.svg").returncode == 0
-	assert Picture(tmp_path / "y.svg").groups("pool")
 
 
 # ---- in the terminal ----

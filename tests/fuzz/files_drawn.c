@@ -70,24 +70,3 @@ bool fuzz_read_recording(const struct fuzz_part *part, struct mt_recording *out)
 			    i);
 	return true;
 }
-
-void fuzz_read_pool(const struct fuzz_part *part)
-{
-	struct mt_picture_options options = {.width = 640};
-	char path[64], picture[128];
-	struct mt_pool_picture pool;
-	struct mt_error_reason why = {.text = ""};
-	int fd = fuzz_file(part->text, part->bytes);
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	snprintf(picture, sizeof(picture), "%s/picture.svg", fuzz_root());
-	options.path = picture;
-	if (mt_pool_picture_read(path, &pool, &why) == MT_ERR_OK) {
-		if (mt_picture_draw_pool(&pool, &options, &why) == MT_ERR_OK)
-			expect_picture(picture);
-		mt_pool_picture_free(&pool);
-		(void)unlink(picture);
-	}
-	close(fd);
-	fuzz_expect_text("why a pool is refused", why.text, sizeof(why.text));
-}

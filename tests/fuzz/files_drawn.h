@@ -1,5 +1,4 @@
-/* files_drawn.h -- the half of fuzz_files.c that becomes pictures: recordings and the blocks of a
- * pool. */
+/* files_drawn.h -- the half of fuzz_files.c that becomes pictures: recordings. */
 #ifndef MT_TEST_FILES_DRAWN_H
 #define MT_TEST_FILES_DRAWN_H
 
@@ -13,7 +12,5 @@ bool fuzz_read_recording(const struct fuzz_part *part, struct mt_recording *out)
 
 /* One picture of the first, and with more than one of all of them. */
 void fuzz_draw(const struct mt_recording *recordings, size_t count);
-
-void fuzz_read_pool(const struct fuzz_part *part);
 
 #endif

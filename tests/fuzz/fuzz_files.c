@@ -4,7 +4,7 @@
  *
  * Parts of an input: %%stats, %%blocks (lines of forge.h); %%rawstats, %%rawblocks, %%rawlines
  * (the bytes of the file); %%lines (bytes, of which forge.h makes a file with right sizes and
- * sums); %%heap, %%recording, %%pool (the text of the file); %%names (a file's name on each line).
+ * sums); %%heap, %%recording (the text of the file); %%names (a file's name on each line).
  * Letters behind %%stats say what becomes of it: s stat, m metrics, r recording, d diagnose. A
  * second %%stats, %%heap or %%recording is what came later. */
 #include <stdio.h>
@@ -227,7 +227,6 @@ static void diagnose(const struct mt_stats_file *first, const struct mt_stats_fi
 	}
 	mt_diagnose_decide(&facts, &diagnosis);
 	fuzz_expect(diagnosis.count >= 1, "%zu findings", diagnosis.count);
-	mt_role_check((int)(last->head.world_size % 4), &facts, &diagnosis, &told.checks);
 	fuzz_output_begin();
 	mt_diagnose_print_text(&told);
 	text = fuzz_output_end(&bytes);
@@ -236,7 +235,6 @@ static void diagnose(const struct mt_stats_file *first, const struct mt_stats_fi
 	mt_diagnose_print_json(&told);
 	text = fuzz_output_end(&bytes);
 	fuzz_expect_json("diagnose --json", text, bytes);
-	mt_diagnosis_free(&told.checks);
 	judge_now(&facts);
 }
 
@@ -285,7 +283,6 @@ static void read_blocks(const void *bytes, size_t count)
 					     count % 3 ? MT_POOL_SNAPSHOT_ALL : 2};
 	struct mt_error_reason why = {.text = ""};
 	const char *text;
-	struct mt_pool_picture pool;
 	size_t printed;
 	int fd = fuzz_file(bytes, count);
 	enum mt_err error = mt_blocks_file_read(fd, &snapshot.blocks, &why);
@@ -306,8 +303,6 @@ static void read_blocks(const void *bytes, size_t count)
 		text = fuzz_output_end(&printed);
 		fuzz_expect_json("snapshot --json", text, printed);
 	}
-	mt_pool_picture_of(&snapshot, &pool);
-	mt_pool_picture_free(&pool);
 	mt_pool_snapshot_free(&snapshot);
 }
 
@@ -491,8 +486,6 @@ static void take(struct fuzz_part *part, struct kept *kept)
 	} else if (fuzz_is(part, "recording", NULL) && kept->recordings_count < 4) {
 		kept->recordings_count +=
 			fuzz_read_recording(part, &kept->recordings[kept->recordings_count]);
-	} else if (fuzz_is(part, "pool", NULL)) {
-		fuzz_read_pool(part);
 	} else if (fuzz_is(part, "names", NULL)) {
 		sweep(part->text);
 	}

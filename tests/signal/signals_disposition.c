@@ -1,7 +1,6 @@
 /* signals_disposition.c -- changes the disposition of a signal, one word a line, and prints
  * it sees.
- *   signals_disposition SIGNAL [LIBRARY]    with a library: opens it when told "open" */
-#include <dlfcn.h>
+ *   signals_disposition SIGNAL */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +32,7 @@ static void set_raw(int sig)
 		abort();
 }
 
-static void obey(const char *word, int sig, const char *library)
+static void obey(const char *word, int sig)
 {
 	struct sigaction seen;
 
@@ -45,8 +44,6 @@ static void obey(const char *word, int sig, const char *library)
 		signal(sig, SIG_IGN);
 	else if (strcmp(word, "raw") == 0)
 		set_raw(sig);
-	else if (strcmp(word, "open") == 0 && !dlopen(library, RTLD_NOW))
-		puts(dlerror());
 	else if (strcmp(word, "grow") == 0)
 		memset(malloc(64 << 20), 1, 64 << 20);
 	sigaction(sig, NULL, &seen);
@@ -67,6 +64,6 @@ int main(int argc, char **argv)
 		return 2;
 	alarm(60);
 	while (scanf("%31s", word) == 1)
-		obey(word, atoi(argv[1]), argc > 2 ? argv[2] : NULL);
+		obey(word, atoi(argv[1]));
 	return 0;
 }

@@ -181,27 +181,6 @@ def test_a_disposition_that_does_not_change_is_not_read_again(tmp_path, run, env
 	assert got.stdout == "True 0\n", got.stderr
 
 
-def test_java_keeps_its_usr2(tmp_path, spawn, compile_c, env, wait_for):
-	library = tmp_path / "libjvm.so"
-	subprocess.run(["gcc", "-shared", "-o", library, "-x", "c", "-"], input="int nothing;", text=True, check=True)
-	program = compile_c("signals_disposition.c")
-
-	linked = spawn([program, USR2], dict(env(MIN_MB=0, SIGNAL="USR2"), LD_PRELOAD=f"{env()['LD_PRELOAD']}:{library}"))
-	assert "JVM" in linked.stderr.readline()
-	linked.stdin.write("query\n")
-	assert linked.stdout.readline() == "default 0\n"
-	os.kill(linked.pid, USR2)
-	assert linked.wait(10) == -USR2
-
-	# Java's launcher opens it later: the next read of the disposition gives the signal back.
-	opened = spawn([program, USR2, library], env(MIN_MB=0, SIGNAL="USR2", TICK_MS=20))
-	opened.stdin.write("grow\nopen\n")
-	assert opened.stdout.readline() + opened.stdout.readline() == "default 0\ndefault 0\n"
-	assert "JVM" in opened.stderr.readline()
-	os.kill(opened.pid, USR2)
-	assert opened.wait(10) == -USR2
-
-
 # ---- storms ----
 
 def storm(run, compile_c, environment, seconds, mode):

@@ -45,23 +45,6 @@ struct options {
 	struct mt_picture_options picture;
 };
 
-/* Left out for a process that has no pool, or does not reply. */
-static bool read_pool_of(const char *pid, struct mt_pool_picture *out)
-{
-	struct mt_pool_snapshot *snapshot = mt_error_check_memory(calloc(1, sizeof(*snapshot)));
-	struct mt_process process;
-	struct mt_error_reason why;
-	bool taken = mt_target_find(pid, &process) == MT_EXIT_OK &&
-		     mt_pool_snapshot_take(&process, snapshot, &why) == MT_ERR_OK;
-
-	if (taken) {
-		mt_pool_picture_of(snapshot, out);
-		mt_pool_snapshot_free(snapshot);
-	}
-	free(snapshot);
-	return taken;
-}
-
 static int finish(enum mt_err error, const struct mt_error_reason *why)
 {
 	return error ? (int)mt_error_fail(MT_EXIT_USAGE, why) : MT_EXIT_OK;
@@ -70,34 +53,23 @@ static int finish(enum mt_err error, const struct mt_error_reason *why)
 static int plot_process(const char *pid, struct options *options)
 {
 	struct mt_recording recording = {0};
-	struct mt_pool_picture pool = {0};
 	struct mt_error_reason why;
 	int code = mt_recording_of_word(pid, &recording);
 
 	options->picture.as_clock = !options->wanted->no_clock;
-	if (code == MT_EXIT_OK && options->picture.gpu && read_pool_of(pid, &pool))
-		options->picture.pool = &pool;
 	if (code == MT_EXIT_OK)
 		code = finish(mt_picture_draw(&recording, &options->picture, &why), &why);
-	mt_pool_picture_free(&pool);
 	mt_recording_free(&recording);
 	return code;
 }
 
-/* A file that is no recording may be a snapshot. If it is neither, the first error is reported. */
 static int plot_file(const char *path, struct options *options)
 {
 	struct mt_recording recording;
-	struct mt_pool_picture pool;
-	struct mt_error_reason why, pool_why;
+	struct mt_error_reason why;
 	enum mt_err error = mt_recording_read(path, &recording, &why);
 
 	options->picture.as_clock = options->wanted->clock && !options->wanted->no_clock;
-	if (error && mt_pool_picture_read(path, &pool, &pool_why) == MT_ERR_OK) {
-		error = mt_picture_draw_pool(&pool, &options->picture, &why);
-		mt_pool_picture_free(&pool);
-		return finish(error, &why);
-	}
 	if (error)
 		return finish(error, &why);
 	if (*recording.warning.text)
@@ -258,7 +230,6 @@ static enum mt_exit report_file(const struct wanted *wanted)
 	if (code == MT_EXIT_OK) {
 		mt_recorded_facts(&recording, facts);
 		mt_diagnose_decide(facts, diagnosis);
-		mt_recorded_advise(diagnosis);
 		code = write_page(&report, wanted);
 		mt_recording_free(&recording);
 	}

@@ -301,19 +301,13 @@ static void draw_fields(struct mt_canvas *canvas, struct picture *picture,
 	}
 }
 
-static double pool_height(const struct mt_picture_options *options)
-{
-	return options->pool ? mt_pool_picture_height(options->pool) : 0;
-}
-
 static void draw(struct mt_canvas *canvas, struct picture *picture, double width, double height)
 {
 	const struct mt_marks marks = {picture->recording, picture->options->pid,
 				       picture->origin_ns, &picture->span};
 	struct mt_legend_item items[LEGEND_MAX];
 	size_t count = fill_legend(picture, &marks, items);
-	double end = height - pool_height(picture->options),
-	       bottom = end - TIME_HEIGHT - mt_marks_height(&marks);
+	double bottom = height - TIME_HEIGHT - mt_marks_height(&marks);
 	struct mt_box above = {MT_PICTURE_MARGIN, picture->options->untitled ? 4 : TITLE_HEIGHT,
 			       width - MT_PICTURE_MARGIN, 0};
 	const struct mt_box *box = &picture->panels[0].box;
@@ -329,10 +323,7 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 	lay_out(picture, width, above.bottom + picture->panels[0].below_title, bottom);
 	draw_fields(canvas, picture, &marks);
 	mt_marks_draw_lanes(canvas, &marks, box, bottom);
-	mt_panel_draw_time(canvas, box, end - TIME_HEIGHT, &picture->span);
-	if (picture->options->pool)
-		mt_pool_picture_draw(canvas, picture->options->pool,
-				     &(struct mt_box){box->left, end, box->right, height - 4});
+	mt_panel_draw_time(canvas, box, height - TIME_HEIGHT, &picture->span);
 }
 
 static enum mt_err fill(struct picture *picture, struct mt_error_reason *why)
@@ -376,9 +367,7 @@ enum mt_err mt_picture_draw(const struct mt_recording *recording,
 		paper.width = options->width > 0 ? options->width : WIDTH;
 		paper.height = options->height > 0
 				       ? options->height
-				       : HEIGHT +
-						 HEIGHT_MORE * (double)(picture->panels_count - 1) +
-						 pool_height(options);
+				       : HEIGHT + HEIGHT_MORE * (double)(picture->panels_count - 1);
 		error = mt_canvas_open(&paper, &canvas, why);
 	}
 	if (!error) {
@@ -389,31 +378,4 @@ enum mt_err mt_picture_draw(const struct mt_recording *recording,
 		mt_panel_free(&picture->panels[i]);
 	free(picture);
 	return error;
-}
-
-enum mt_err mt_picture_draw_pool(const struct mt_pool_picture *pool,
-				 const struct mt_picture_options *options,
-				 struct mt_error_reason *why)
-{
-	struct mt_canvas_options paper = {
-		.path = options->path,
-		.width = options->width > 0 ? options->width : WIDTH,
-		.height = options->height > 0 ? options->height
-					      : TITLE_HEIGHT + mt_pool_picture_height(pool)};
-	char title[200], below[160];
-	struct mt_canvas *canvas;
-	enum mt_err error;
-
-	snprintf(below, sizeof(below), "pid %" PRIu64 "%s%s, %s", pool->pid,
-		 *pool->rank ? ", rank " : "", pool->rank, date_of(pool->time_ns).text);
-	mt_text_clean_utf8(options->title ? options->title : pool->comm, title, sizeof(title));
-	paper.title = title;
-	error = mt_canvas_open(&paper, &canvas, why);
-	if (error)
-		return error;
-	mt_picture_draw_title(canvas, paper.width, title, below);
-	mt_pool_picture_draw(canvas, pool,
-			     &(struct mt_box){MT_PICTURE_SIDE, TITLE_HEIGHT,
-					      paper.width - MT_PICTURE_MARGIN, paper.height - 4});
-	return mt_canvas_close(canvas, why);
 }

@@ -1,11 +1,9 @@
-/* ctl/ui/plot/plot.h -- the parts of a picture: the surface, one panel, the pool, and all of them
- * together. */
+/* ctl/ui/plot/plot.h -- the parts of a picture: the surface, one panel, and all of them. */
 #ifndef MT_CTL_UI_PLOT_PLOT_H
 #define MT_CTL_UI_PLOT_PLOT_H
 
 #include <stdio.h>
 
-#include "ctl/channel/pool_snapshot.h"
 #include "ctl/metrics/run.h"
 #include "ctl/metrics/series.h"
 #include "ctl/output/error.h"
@@ -224,36 +222,6 @@ void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks,
 /* Writes the items of all kinds of events that exist, and returns how many. */
 size_t mt_marks_legend(const struct mt_marks *marks, struct mt_legend_item *out);
 
-/* The blocks of a GPU pool at one moment, from `mtctl snapshot`, and how they
- * are drawn: a strip for each device in which a block is as long as it is large, and bars of held
- * bytes by size and by age of the blocks. */
-
-struct mt_pool_block {
-	uint64_t held_bytes; /* up to MT_BLOCKS_FILE_BYTES_MAX */
-	uint32_t age_ms;
-	uint8_t device, state; /* below MT_DEVICES_COUNT, MT_BLOCKS_STATES */
-};
-
-struct mt_pool_picture {
-	struct mt_pool_block *list; /* by device, then by state, then the largest first */
-	size_t count;
-	uint64_t pid, time_ns, left_out_count; /* blocks that are not in the list */
-	char comm[32], rank[16];
-};
-
-/* Reads the output of `mtctl snapshot PID --json`. INVALID: it is something else. The caller frees
- * with mt_pool_picture_free. */
-enum mt_err mt_pool_picture_read(const char *path, struct mt_pool_picture *out,
-				 struct mt_error_reason *why);
-
-void mt_pool_picture_of(const struct mt_pool_snapshot *snapshot, struct mt_pool_picture *out);
-void mt_pool_picture_free(struct mt_pool_picture *pool);
-
-/* The height that the drawing needs in pixels, and the drawing. */
-double mt_pool_picture_height(const struct mt_pool_picture *pool);
-void mt_pool_picture_draw(struct mt_canvas *canvas, const struct mt_pool_picture *pool,
-			  const struct mt_box *box);
-
 /* The picture of one recording, or of several. One: title, legend, a panel
  * for the memory of the process and one for each device, lanes of events, and the axis of time. */
 
@@ -270,18 +238,12 @@ struct mt_picture_options {
 	double since_s, last_s; /* shown from this time on; of that the last part; 0: all */
 	uint64_t pid;           /* 0: all processes of the recording */
 	bool gpu, as_clock;
-	const struct mt_pool_picture *pool; /* drawn at the bottom, or NULL */
 };
 
 /* Draws a recording into the file options->path. INVALID: nothing to be drawn, or an unknown ending
  * of the name. SYSTEM: the file cannot be written. */
 enum mt_err mt_picture_draw(const struct mt_recording *recording,
 			    const struct mt_picture_options *options, struct mt_error_reason *why);
-
-/* Draws a pool alone. */
-enum mt_err mt_picture_draw_pool(const struct mt_pool_picture *pool,
-				 const struct mt_picture_options *options,
-				 struct mt_error_reason *why);
 
 /* Draws a title and a line below it. Text that is too wide ends with "...". */
 void mt_picture_draw_title(struct mt_canvas *canvas, double width, const char *title,
