@@ -28,7 +28,7 @@
  *   delay US           work that takes so long, without a wait
  *   new                another context, made current  destroy      ends it; the primary one is
  *     current again
- *   reset              cuDevicePrimaryCtxReset, then a new primary context
+ *   reset RELEASES     cuDevicePrimaryCtxReset, or the last release, then a new primary context
  *   fork SLOT          the child's cuMemFree of the slot (its result), after which the child
  *     allocates nothing and ends
  *   ipc SLOT           cuIpcGetMemHandle              sync         cuCtxSynchronize
@@ -220,9 +220,10 @@ static long destroy(void)
 	return result;
 }
 
-static long reset(void)
+static long reset(bool releases)
 {
-	int result = cu.cuDevicePrimaryCtxReset_v2(0);
+	int result =
+		releases ? cu.cuDevicePrimaryCtxRelease_v2(0) : cu.cuDevicePrimaryCtxReset_v2(0);
 
 	cu.cuDevicePrimaryCtxRetain(&primary, 0);
 	cu.cuCtxSetCurrent(primary);
@@ -347,7 +348,7 @@ static long obey(const char *word, long a, long b, long c)
 	if (strcmp(word, "destroy") == 0)
 		return destroy();
 	if (strcmp(word, "reset") == 0)
-		return reset();
+		return reset(a != 0);
 	if (strcmp(word, "fork") == 0)
 		return forked_free(*slot);
 	if (strcmp(word, "ipc") == 0)
