@@ -7,7 +7,6 @@
 #include "sys/attr.h"
 
 #define CHUNK_BYTES (128u * 1024)
-#define LOOK_MAX    32 /* blocks of one bin that a search looks at */
 
 /* ---- memory ---- */
 
@@ -159,13 +158,8 @@ static struct mt_block *block_of(struct mt_pointer_node *node)
 
 struct mt_block *mt_block_reserve(void)
 {
-	struct mt_block *block;
-	bool is_mapped;
+	struct mt_block *block = table.buckets ? mt_slab_alloc(&records) : NULL;
 
-	mt_lock_lock(&table_lock);
-	is_mapped = mt_pointer_table_map(&table);
-	mt_lock_unlock(&table_lock);
-	block = is_mapped ? mt_slab_alloc(&records) : NULL;
 	if (block) {
 		block->event = NULL;
 		block->is_non_recyclable = false;
@@ -243,6 +237,11 @@ struct mt_block *mt_blocks_walk_next(struct mt_block_walk *walk)
 	return block;
 }
 
+MT_COLD void mt_blocks_start(void)
+{
+	(void)mt_pointer_table_map(&table);
+}
+
 MT_COLD void mt_blocks_forget(void)
 {
 	table.buckets = NULL; /* they stay mapped */
@@ -313,27 +312,46 @@ uint32_t mt_bins_index(uint64_t bytes)
 
 void mt_bins_add(struct mt_bins *bins, struct mt_block *block)
 {
-	struct mt_block **first = &bins->first[block->bin];
+	struct mt_block **link = &bins->first[block->bin], *smaller = NULL, *same;
 
-	mt_assert(block->bin < MT_BIN_COUNT);
-	block->bin_prev = NULL;
-	block->bin_next = *first;
-	if (*first)
-		(*first)->bin_prev = block;
-	*first = block;
+	mt_assert(block->bin < MT_BIN_COUNT && !block->event);
+	while (*link && (*link)->bytes < block->bytes) {
+		smaller = *link;
+		link = &smaller->larger;
+	}
+	same = *link && (*link)->bytes == block->bytes ? *link : NULL;
+	block->larger = same ? same->larger : *link;
+	block->bin_next = same;
+	block->bin_prev = smaller;
+	if (same) {
+		same->larger = NULL;
+		same->bin_prev = block;
+	}
+	if (block->larger)
+		block->larger->bin_prev = block;
+	*link = block;
 }
 
 void mt_bins_remove(struct mt_bins *bins, struct mt_block *block)
 {
-	struct mt_block **first = &bins->first[block->bin];
+	struct mt_block *next = block->bin_next, *prev = block->bin_prev, *larger = block->larger;
+	struct mt_block **link = prev ? &prev->larger : &bins->first[block->bin];
 
-	mt_assert(*first);
-	if (block->bin_prev)
-		block->bin_prev->bin_next = block->bin_next;
-	else
-		*first = block->bin_next;
-	if (block->bin_next)
-		block->bin_next->bin_prev = block->bin_prev;
+	if (prev && prev->bytes == block->bytes) {
+		prev->bin_next = next;
+		if (next)
+			next->bin_prev = prev;
+		return;
+	}
+	mt_assert(*link == block);
+	*link = next ? next : larger;
+	if (next) {
+		next->larger = larger;
+		next->bin_prev = prev;
+	}
+	if (larger)
+		larger->bin_prev = next ? next : prev;
+	block->larger = NULL;
 }
 
 /* The largest block that may serve a request: it takes no more pages of the device. */
@@ -345,32 +363,19 @@ static uint64_t highest(uint64_t bytes)
 	return eighth < page ? eighth : page;
 }
 
-static bool fits(const struct mt_block *block, uint64_t bytes)
-{
-	return block->bytes >= bytes && block->bytes <= highest(bytes);
-}
-
-static struct mt_block *look(const struct mt_bins *bins, uint32_t index, uint64_t bytes)
-{
-	struct mt_block *best = NULL;
-	struct mt_block *block = bins->first[index];
-
-	for (int seen = 0; block && seen < LOOK_MAX; seen++, block = block->bin_next) {
-		if (block->bytes == bytes)
-			return block;
-		if (fits(block, bytes) && (!best || block->bytes < best->bytes))
-			best = block;
-	}
-	return best;
-}
-
 struct mt_block *mt_bins_find(const struct mt_bins *bins, uint64_t bytes)
 {
-	uint32_t last = mt_bins_index(bytes > MT_BIN_SMALL ? highest(bytes) : bytes);
-	struct mt_block *block = NULL;
+	uint64_t most = bytes > MT_BIN_SMALL ? highest(bytes) : bytes;
+	uint32_t last = mt_bins_index(most);
 
 	mt_assert(bytes > 0 && bytes % MT_BIN_UNIT == 0);
-	for (uint32_t index = mt_bins_index(bytes); !block && index <= last; index++)
-		block = look(bins, index, bytes);
-	return block;
+	for (uint32_t index = mt_bins_index(bytes); index <= last; index++) {
+		struct mt_block *block = bins->first[index];
+
+		while (block && block->bytes < bytes)
+			block = block->larger;
+		if (block)
+			return block->bytes <= most ? block : NULL;
+	}
+	return NULL;
 }

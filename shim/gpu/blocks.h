@@ -112,7 +112,8 @@ enum mt_block_state {
 };
 
 struct mt_block {
-	/* First: the slab's link. The list of its bin: idle blocks. */
+	/* First: the slab's link. Of an idle block the next one of its size, and the one before; of
+	 * the first of its size, the first of the next smaller size in its bin. */
 	struct mt_block *bin_next, *bin_prev;
 	/* Base and context are read without a lock by a look-up, and again under the lock of the
 	 * context that was read. Order: none needed. */
@@ -123,7 +124,11 @@ struct mt_block {
 	uint64_t since_ns;    /* coarse clock: when it was handed out, or freed */
 	/* the list of the context's pending or idle blocks, oldest first */
 	struct mt_block *line_next, *line_prev;
-	struct mt_event *event; /* of a pending or busy block */
+	union {
+		struct mt_event *event; /* of a pending or busy block */
+		/* of the first idle one of its size: the first of the next larger in its bin */
+		struct mt_block *larger;
+	};
 	uint32_t bin;
 	uint8_t state; /* enum mt_block_state */
 	bool is_non_recyclable;
@@ -142,6 +147,9 @@ static inline struct mt_context *mt_block_context(struct mt_block *block)
 {
 	return mt_load_relaxed(&block->context);
 }
+
+/* Maps the table: before any other call, and again after mt_blocks_forget. */
+void mt_blocks_start(void);
 
 /* Returns a spare record; NULL if nothing can be mapped. */
 struct mt_block *mt_block_reserve(void);
@@ -179,10 +187,10 @@ void mt_line_remove(struct mt_block_line *line, struct mt_block *block);
 
 /* ---- bins: the idle blocks of one context, whose lock the caller holds.
  *
- * Up to 1 MiB a bin is one multiple of 512 B. Above, it is a span of 128 KiB, one for each 512 MiB.
- * A request looks at its own bin and at those up to 12.5 % higher, as far as the driver would take
- * the same number of pages for both: up to 17. A larger block would
- * hold memory on which a program that knows its device's size relies. ---- */
+ * Up to 1 MiB a bin is one multiple of 512 B. Above, each power of two has 64 bins. A bin is a list
+ * of the sizes in it, by size, and a size is a list of blocks. A request looks at its own bin and
+ * those up to 12.5 % higher, as far as the driver would take the same number of pages for both. A
+ * larger block would hold memory on which a program that knows its device's size relies. ---- */
 
 /* the driver's own unit is 256 or 512 B */
 #define MT_BIN_UNIT   512u
@@ -218,8 +226,8 @@ uint32_t mt_bins_index(uint64_t bytes);
 void mt_bins_add(struct mt_bins *bins, struct mt_block *block);
 void mt_bins_remove(struct mt_bins *bins, struct mt_block *block);
 
-/* Returns a block that fits so many bytes, as mt_bins_round gives them, an exact one before a
- * larger one, and leaves it in its bin; NULL: none. Looks at up to 32 blocks of a bin. */
+/* Returns the smallest block that fits so many bytes, as mt_bins_round gives them, of its size the
+ * one that was added last, and leaves it in its bin; NULL: none. */
 struct mt_block *mt_bins_find(const struct mt_bins *bins, uint64_t bytes);
 
 #endif

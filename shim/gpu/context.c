@@ -361,6 +361,8 @@ static void forget_blocks(struct mt_context *context)
 		mt_assert(block->state != MT_BLOCK_BUSY && block->state != MT_BLOCK_STALE);
 		if (block->state == MT_BLOCK_PENDING)
 			mt_fence_remove(context, block);
+		else if (block->state == MT_BLOCK_IDLE)
+			mt_context_take_idle(context, block);
 		(void)mt_blocks_remove(block);
 		mt_block_release(block);
 	}
@@ -414,9 +416,7 @@ static void forget_context(struct mt_context *context, uint32_t init)
 	mt_assert(context->users == 0);
 	forget_blocks(context);
 	mt_fence_forget_events(context);
-	if (context->idle)
-		memset(context->idle, 0, sizeof(*context->idle));
-	context->idle_line = context->pending_line = (struct mt_block_line){0};
+	mt_assert(!context->idle_line.first && !context->pending_line.first);
 	fold(context);
 	mt_add_relaxed(&context->init, 1);
 	mt_store_release(&context->handle, NULL);

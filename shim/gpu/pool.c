@@ -45,6 +45,7 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 			  driver->cuThreadExchangeStreamCaptureMode;
 
 	forget_everything();
+	mt_blocks_start();
 	mt_pool_configure(settings);
 	mt_store_relaxed(&mt_pool.mode, settings->mode);
 	mt_store_relaxed(&mt_pool.ask_waits, settings->waits);

@@ -254,10 +254,10 @@ void mt_pool_shortage_end(struct mt_pool_shortage *shortage);
  * that thread calls the driver only to try again, takes no lock and allocates nothing. The worker
  * replies, so that two processes may ask each other.
  *
- * Given are the pool's idle blocks and the driver's own pools at once, and the device caches of
- * Python's frameworks when its main thread comes to it. A process under a tool that watches the
- * CUDA calls neither asks nor gives, nor does a client of the MPS server. Nothing is given during a
- * capture. ---- */
+ * Given are the pool's idle blocks and the driver's own pools at once, pending blocks as their work
+ * ends, and the device caches of Python's frameworks when its main thread comes to it. A process
+ * under a tool that watches the CUDA calls neither asks nor gives, nor does a client of the MPS
+ * server. Nothing is given during a capture. ---- */
 
 /* The next three: on a thread that is out of memory, with no lock held, not cancellable. Returns
  * whether other processes may be asked now. */

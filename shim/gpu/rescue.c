@@ -32,10 +32,10 @@
 #define PAUSE_SHARE 10
 /* A call fails for another reason if more is free than it asks for, and so much of the device.
  * A call of unknown size: if so much is free. */
-#define SLACK_SHARE    64
-#define UNKNOWN_SHARE  8
-#define PYTHON_STEP_NS (5 * MT_NS_PER_MS)
-#define BLOCKED_NS     (200 * MT_NS_PER_MS) /* Python's main thread is in a system call */
+#define SLACK_SHARE   64
+#define UNKNOWN_SHARE 8
+#define MORE_STEP_NS  (5 * MT_NS_PER_MS)
+#define BLOCKED_NS    (200 * MT_NS_PER_MS) /* Python's main thread is in a system call */
 /* Nothing is cached for so long after a request: the other process tries again, and would not find
  * what this one has taken back meanwhile. Longer than PAUSE_NS. */
 #define YIELD_NS MT_NS_PER_S
@@ -204,13 +204,14 @@ static struct {
 	uint32_t frameworks;               /* emptied */
 	bool is_open;                      /* the other process may still wait */
 	bool awaits_python;
+	bool awaits_device; /* freed blocks are pending there */
 } served;
 static uint64_t is_rescuer; /* as written into the control file */
 
 /* Static, see gpu/driver.h. */
 static struct {
 	char device[MT_PCI_BYTES];
-	bool releases;
+	bool releases, is_pending;
 	uint64_t before_bytes, after_bytes;
 } job;
 
@@ -245,10 +246,12 @@ static uint64_t visit_devices(bool releases)
 	int count = mt_gpu_stats_read(devices, MT_DEVICES_COUNT);
 	uint64_t held = 0;
 
+	job.is_pending = false;
 	for (int i = 0; i < count; i++) {
 		if (job.device[0] && strcmp(job.device, devices[i].pci) != 0)
 			continue;
 		held += mt_gpu_stats_held_bytes(&devices[i]);
+		job.is_pending |= mt_pending_is_on(devices[i].ordinal);
 		if (!releases)
 			continue;
 		yield(mt_pool_device(devices[i].ordinal), mt_os_now_ns() + YIELD_NS);
@@ -307,6 +310,11 @@ static void record(void)
 	served.recorded_bytes = served.held_bytes;
 }
 
+static bool awaits(void)
+{
+	return served.awaits_python || served.awaits_device;
+}
+
 static void serve(const struct mt_rescue_request *request)
 {
 	memset(&served, 0, sizeof(served));
@@ -317,28 +325,36 @@ static void serve(const struct mt_rescue_request *request)
 		served.before_bytes = mt_max_u64(job.before_bytes, job.after_bytes);
 		served.recorded_bytes = served.before_bytes;
 		served.awaits_python = mt_interpreter_empty_caches();
+		served.awaits_device = job.is_pending;
 	}
 	record();
-	reply(!served.awaits_python);
+	reply(!awaits());
 }
 
 /* Python's main thread empties the frameworks' caches when it comes to it. The other process does
- * not wait for one that stays in a system call; what that one gives later is recorded then. */
+ * not wait for one that stays in a system call; what that one gives later is recorded then. Pending
+ * blocks go back as their work ends. */
 static void serve_more(uint64_t now_ns)
 {
-	enum mt_caches_state state = mt_interpreter_emptied(&served.frameworks);
-	bool is_emptied = state == MT_CACHES_EMPTIED;
+	enum mt_caches_state state = served.awaits_python
+					     ? mt_interpreter_emptied(&served.frameworks)
+					     : MT_CACHES_EMPTIED;
+	bool is_over;
 
-	if (state != MT_CACHES_BLOCKED)
+	served.awaits_python = state != MT_CACHES_EMPTIED;
+	if (state != MT_CACHES_BLOCKED || served.awaits_device)
 		served.blocked_ns = now_ns;
-	if (is_emptied && visit(false))
+	if ((served.awaits_device || !served.awaits_python) && visit(served.awaits_device)) {
 		served.held_bytes = mt_min_u64(served.held_bytes, job.after_bytes);
-	served.awaits_python = !is_emptied;
-	if (!is_emptied && (!served.is_open || (now_ns - served.began_ns < MT_RESCUE_NS &&
-						now_ns - served.blocked_ns < BLOCKED_NS)))
-		return;
-	record();
-	reply(true);
+		served.awaits_device = served.awaits_device && job.is_pending;
+	}
+	is_over = !awaits() || (served.is_open && (now_ns - served.began_ns >= MT_RESCUE_NS ||
+						   now_ns - served.blocked_ns >= BLOCKED_NS));
+	if (is_over)
+		record();
+	if (is_over || served.is_open)
+		reply(is_over);
+	served.awaits_device &= served.is_open;
 }
 
 static void offer(void)
@@ -361,11 +377,10 @@ uint64_t mt_gpu_rescue_tick(uint64_t now_ns)
 	offer();
 	if (is_rescuer && mt_control_read_rescue(&request))
 		serve(&request);
-	else if (served.awaits_python)
+	else if (awaits())
 		serve_more(now_ns);
 	next = end_yields(now_ns);
-	return served.awaits_python && served.is_open ? mt_min_u64(next, now_ns + PYTHON_STEP_NS)
-						      : next;
+	return awaits() && served.is_open ? mt_min_u64(next, now_ns + MORE_STEP_NS) : next;
 }
 
 void mt_gpu_rescue_fork_child(void)

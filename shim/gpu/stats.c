@@ -105,15 +105,21 @@ int mt_gpu_stats_read(struct mt_gpu_device *out, int limit)
 
 bool mt_gpu_stats_used_bytes(uint64_t *out)
 {
-	struct mt_gpu_device devices[MT_DEVICES_COUNT];
-	int count = mt_gpu_stats_read(devices, MT_DEVICES_COUNT);
+	const struct mt_driver *driver = mt_driver_usable();
+	int devices[MT_DEVICES_COUNT], count;
 	bool is_read = false;
 
 	*out = 0;
+	if (!driver || !mt_capture_gate_enter())
+		return false;
+	count = list_devices(driver, devices, MT_DEVICES_COUNT);
+	mt_capture_gate_leave();
 	for (int i = 0; i < count; i++) {
-		if (!devices[i].free_bytes)
+		uint64_t free_bytes = 0, total_bytes = 0;
+
+		if (!mt_pool_read_memory(devices[i], &free_bytes, &total_bytes) || !free_bytes)
 			continue;
-		*out += mt_sat_sub(devices[i].total_bytes, devices[i].free_bytes);
+		*out += mt_sat_sub(total_bytes, free_bytes);
 		is_read = true;
 	}
 	return is_read;

@@ -234,6 +234,27 @@ static void half_pages(void)
 	show_peak();
 }
 
+/* A block, and 40 smaller ones of its bin that are freed after it. */
+static void close_sizes(void)
+{
+	uint64_t (*calls)(const char *) =
+		(uint64_t(*)(const char *))(uintptr_t)dlsym(RTLD_DEFAULT, "fakecuda_calls");
+	uint64_t before = 0;
+
+	for (int turn = 0; turn < 20; turn++) {
+		uint64_t block, smaller[40];
+
+		before = turn == 1 ? calls("cuMemAlloc_v2") : before;
+		block = take(2 * MB + 16384);
+		for (int i = 0; i < 40; i++)
+			smaller[i] = take(2 * MB + 512);
+		OK(cu.cuMemFree_v2(block));
+		for (int i = 0; i < 40; i++)
+			OK(cu.cuMemFree_v2(smaller[i]));
+	}
+	printf("more from the driver: %d\n", (int)(calls("cuMemAlloc_v2") - before));
+}
+
 /* What lies cached is there for another process: used by this one at the end. */
 static void neighbour(void)
 {
@@ -289,6 +310,7 @@ static const struct cuda_word words[] = {
 	{"many_beside_context", many_beside_context},
 	{"in_captures", in_captures},
 	{"half_pages", half_pages},
+	{"close_sizes", close_sizes},
 	{"neighbour", neighbour},
 	{"idle_cache", idle_cache},
 	{"hopeless", hopeless},

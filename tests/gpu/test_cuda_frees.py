@@ -63,6 +63,13 @@ def test_in_captures_and_in_the_drivers_pages_the_cap_is_the_same(play, word, li
 	assert live <= held <= live * 1.25 + more
 
 
+@pytest.mark.parametrize("free", ["wait", "async"])
+def test_many_blocks_that_are_nearly_as_large_hide_none(play, free):
+	got, _ = play("close_sizes", {"CUDA_FREE": free})
+
+	assert got.stdout == "more from the driver: 0\ndone\n", got.stderr
+
+
 @pytest.mark.parametrize("free", ["auto", "wait", "async"])
 def test_a_queue_on_one_device_holds_nothing_back_on_another(play, free):
 	got, _ = play("two_devices", {"CUDA_FREE": free})

@@ -217,6 +217,33 @@ def test_a_reset_device_starts_again(cuda):
 	assert one.number("misuses") == 0 and one.number("refused") == 0
 
 
+@pytest.mark.parametrize("end", ["reset 0", "reset 1", "destroy"])
+@pytest.mark.parametrize("free", ["wait", "async"])
+def test_after_the_end_of_a_context_the_figures_are_what_the_driver_has_lent(cuda, stats, awake, end, free):
+	"""Live, idle and pending blocks, and memory of other kinds, of which some outlives the context."""
+	one = cuda(MIN_MB=0, CUDA_FREE=free)
+	if end == "destroy":
+		assert one.number("new") == 0
+	fill_and_free(one, 8, 2 * MB)
+	for slot, (kind, _) in enumerate(KINDS):
+		if kind != "async" or end != "destroy":  # its stream is of the primary context, and so is the delay's
+			assert one.number(f"{kind} {slot} {6 * MB}") == 0
+	assert one.number(f"alloc 100 {10 * MB}") == 0
+	assert end == "destroy" or one.number("delay 100000") == 0
+	assert one.number("free 100") == 0
+
+	assert one.number(end) == 0
+
+	awake(one.pid, one.env)
+	device, = stats(one.pid, one.env)["devices"]
+	held = {name: device[name] for name in device if name.endswith("_live_bytes") and device[name]}
+	assert {device[name] for name in ("allocated_bytes", "requested_bytes", "reserved_bytes", "pending_bytes", "idle_bytes",
+	                                  "blocks_count")} == {0}
+	assert sum(held.values()) == one.number("used 0"), held
+	fill_and_free(one, 8, 2 * MB)
+	assert one.number("misuses") == 0 and one.number("refused") == 0
+
+
 def test_a_block_known_to_another_process_is_never_handed_out_again(cuda):
 	one = cuda()
 	assert one.number(f"alloc 0 {2 * MB}") == 0 and one.number("ipc 0") == 0

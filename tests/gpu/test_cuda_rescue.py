@@ -184,6 +184,39 @@ def test_two_that_ask_each_other_for_what_neither_has_end_in_the_drivers_error(c
 	assert time.monotonic() - began < 3
 
 
+def leave_pending(one, mb, ms):
+	"""Frees blocks behind work that takes so long."""
+	slots = range(mb // 100)
+	for slot in slots:
+		assert one.number(f"alloc {slot} {100 * MB}") == 0
+	assert one.number(f"delay {ms * 1000}") == 0
+	for slot in slots:
+		assert one.number(f"free {slot}") == 0
+
+
+@pytest.mark.parametrize("idle_mb", [0, 200])
+def test_what_is_freed_behind_work_comes_when_the_work_is_done(client, stats, idle_mb):
+	holder, other = client(CUDA_FREE="async"), client()
+	cache(holder, 600 + idle_mb)
+	leave_pending(holder, 600, 400)
+
+	result, took = alloc(other, 0, 700)
+
+	assert result == 0 and took < 0.95
+	assert sum(one["gpu_before_bytes"] - one["gpu_after_bytes"] for one in rescues(stats, holder)) == (600 + idle_mb) * MB
+	assert stats(other.pid, other.env)["gpu_rescue_bytes"] == (600 + idle_mb) * MB
+
+
+def test_work_that_goes_on_is_waited_for_up_to_a_second(client):
+	holder, other = client(CUDA_FREE="async"), client()
+	leave_pending(holder, 600, 3000)
+
+	result, took = alloc(other, 0, 700)
+
+	assert result == 2 and 0.8 < took < 2
+	assert held(holder) == 600
+
+
 @pytest.mark.parametrize("kind", ["vmm", "async", "pitch", "managed", "array"])
 def test_any_kind_of_memory_gets_it(client, kind):
 	holder, other = client(), client()

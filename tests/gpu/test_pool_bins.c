@@ -50,6 +50,31 @@ Test(pool_bins, many_of_a_smaller_size_do_not_hide_a_block)
 	cr_expect_eq(mt_bins_find(&bins, 629145600), &blocks[1]);
 }
 
+/* Against a search of all blocks, with sizes that share bins, some of them many times. */
+Test(pool_bins, whatever_comes_and_goes_the_smallest_that_fits_is_found)
+{
+	bool is_in[BLOCKS] = {false};
+
+	srand(1);
+	for (int turn = 0; turn < 20000; turn++) {
+		uint64_t wanted = (64ull << 20) + (uint64_t)(rand() % 400) * 2560,
+			 least = UINT64_MAX;
+		const struct mt_block *found = mt_bins_find(&bins, wanted);
+		int i = rand() % BLOCKS;
+
+		for (int j = 0; j < BLOCKS; j++)
+			if (is_in[j] && blocks[j].bytes >= wanted && blocks[j].bytes < least &&
+			    mt_bins_pages(blocks[j].bytes) == mt_bins_pages(wanted))
+				least = blocks[j].bytes;
+		cr_assert_eq(found ? found->bytes : UINT64_MAX, least);
+		if (is_in[i])
+			mt_bins_remove(&bins, &blocks[i]);
+		else
+			add(i, (64ull << 20) + (uint64_t)(rand() % 400) * 2560);
+		is_in[i] = !is_in[i];
+	}
+}
+
 /* As many as a hundred thousand would be: a list without an end. */
 Test(pool_bins, a_search_of_very_many_ends)
 {

@@ -25,9 +25,10 @@
  *   calls SYMBOL       how often the driver was entered there (fake driver only)
  *   deinit             the driver is from now on as at the end of a process (fake driver only)
  *   illegal            work that touches memory that is not there, and a wait
+ *   delay US           work that takes so long, without a wait
  *   new                another context, made current  destroy      ends it; the primary one is
  *     current again
- *   reset              cuDevicePrimaryCtxReset, then a new primary context
+ *   reset RELEASES     cuDevicePrimaryCtxReset, or the last release, then a new primary context
  *   fork SLOT          the child's cuMemFree of the slot (its result), after which the child
  *     allocates nothing and ends
  *   ipc SLOT           cuIpcGetMemHandle              sync         cuCtxSynchronize
@@ -219,9 +220,10 @@ static long destroy(void)
 	return result;
 }
 
-static long reset(void)
+static long reset(bool releases)
 {
-	int result = cu.cuDevicePrimaryCtxReset_v2(0);
+	int result =
+		releases ? cu.cuDevicePrimaryCtxRelease_v2(0) : cu.cuDevicePrimaryCtxReset_v2(0);
 
 	cu.cuDevicePrimaryCtxRetain(&primary, 0);
 	cu.cuCtxSetCurrent(primary);
@@ -283,17 +285,15 @@ static bool is_fake_word(const char *word)
 	return found && fake.ledger != NULL;
 }
 
-/* The fake driver's kernel for it. */
-static long illegal(void)
+/* A kernel of the fake driver's. */
+static long launch(const char *kernel, unsigned int delay_us)
 {
-	unsigned int delay_us = 0;
 	void *module = NULL, *function = NULL, *parameters[] = {&delay_us};
 
 	if (cu.cuModuleLoadData(&module, "any") != 0 ||
-	    cu.cuModuleGetFunction(&function, module, FAKECUDA_KERNEL_ILLEGAL) != 0 ||
-	    cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL) != 0)
+	    cu.cuModuleGetFunction(&function, module, kernel) != 0)
 		return -1;
-	return cu.cuStreamSynchronize(stream);
+	return cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL);
 }
 
 static long obey(const char *word, long a, long b, long c)
@@ -348,13 +348,15 @@ static long obey(const char *word, long a, long b, long c)
 	if (strcmp(word, "destroy") == 0)
 		return destroy();
 	if (strcmp(word, "reset") == 0)
-		return reset();
+		return reset(a != 0);
 	if (strcmp(word, "fork") == 0)
 		return forked_free(*slot);
 	if (strcmp(word, "ipc") == 0)
 		return cu.cuIpcGetMemHandle(&handle, *slot);
 	if (strcmp(word, "illegal") == 0)
-		return illegal();
+		return launch(FAKECUDA_KERNEL_ILLEGAL, 0) ? -1 : cu.cuStreamSynchronize(stream);
+	if (strcmp(word, "delay") == 0)
+		return launch(FAKECUDA_KERNEL_DELAY, (unsigned int)a);
 	if (strcmp(word, "sync") == 0)
 		return cu.cuCtxSynchronize();
 	if (strcmp(word, "raise") == 0)
