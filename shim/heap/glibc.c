@@ -447,57 +447,77 @@ static const struct parameter {
 
 static _Atomic bool is_programs[PARAMETERS_COUNT]; /* set by mallopt; no ordering */
 
-void mt_glibc_note_mallopt(int number)
+void mt_glibc_note_mallopt(int number, int value)
 {
-	for (size_t i = 0; i < PARAMETERS_COUNT; i++)
-		if (parameters[i].number == number)
-			mt_store_relaxed(&is_programs[i], true);
+	for (size_t i = 0; i < PARAMETERS_COUNT; i++) {
+		/* libc passes over such a number of arenas */
+		if (parameters[i].number != number || (number == M_ARENA_MAX && value <= 0))
+			continue;
+		mt_store_relaxed(&is_programs[i], true);
+		if (number != M_ARENA_MAX)
+			mt_store_relaxed(&threshold_bytes, 0);
+	}
 }
 
-/* Returns the text behind the name, or NULL. */
+/* Returns the text behind the last place of the name in a list of tunables, or NULL. */
+static const char *value_in(const char *list, const char *name)
+{
+	const char *found = NULL;
+
+	for (const char *at = list; (at = strstr(at, name)); at++)
+		if (at[-1] == '=' || at[-1] == ':')
+			found = at + strlen(name);
+	return found;
+}
+
+/* Returns the text behind the name, or NULL. A tunable goes before a variable. */
 static const char *value_outside(const struct parameter *parameter)
 {
 	static const char tunables[] = "GLIBC_TUNABLES=";
+	const char *found = NULL;
 
 	for (char **at = environ; at && *at; at++) {
-		const char *found = NULL;
+		const char *tunable = strncmp(*at, tunables, strlen(tunables)) == 0
+					      ? value_in(*at + strlen(tunables), parameter->tunable)
+					      : NULL;
 
+		if (tunable)
+			return tunable;
 		if (strncmp(*at, parameter->variable, strlen(parameter->variable)) == 0)
-			return *at + strlen(parameter->variable);
-		if (strncmp(*at, tunables, strlen(tunables)) == 0)
-			found = strstr(*at, parameter->tunable);
-		if (found && (found[-1] == '=' || found[-1] == ':'))
-			return found + strlen(parameter->tunable);
+			found = *at + strlen(parameter->variable);
 	}
-	return NULL;
+	return found;
 }
 
-/* Returns whether the user or the program has set it. value: 0 if this library never did. */
-static bool reset(size_t index, unsigned long long value)
+/* Returns whether the user or the program has set it. value: what it becomes if nobody has; -1:
+ * this library never changed it. */
+static bool reset(const struct parameter *parameter, bool is_the_programs, long value)
 {
-	const char *text = value_outside(&parameters[index]);
+	const char *text = value_outside(parameter);
 	char *end = NULL;
 	unsigned long long wanted = text ? strtoull(text, &end, 0) : 0;
-	bool is_users = end != text; /* libc passes over what is no number */
+	/* libc passes over what is no number, and over no arena */
+	bool is_users = end != text && (wanted || parameter->number != M_ARENA_MAX);
 
-	if (mt_load_relaxed(&is_programs[index]))
+	if (is_the_programs)
 		return true;
-	value = is_users && value ? wanted : value;
-	if (value)
-		mt_glibc_mallopt(parameters[index].number, (int)mt_min_u64(value, INT_MAX));
+	if (value >= 0)
+		mt_glibc_mallopt(parameter->number,
+				 is_users ? (int)mt_min_u64(wanted, INT_MAX) : (int)value);
 	return is_users;
 }
 
 void mt_glibc_reset_parameters(void)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned long long arenas = ARENAS_PER_CPU * (cpus > 0 ? (unsigned long long)cpus : 1);
-	const unsigned long long values[PARAMETERS_COUNT] = {arenas, MT_GLIBC_MMAP_THRESHOLD,
-							     MT_GLIBC_TRIM_THRESHOLD, 0, 0};
+	const long values[PARAMETERS_COUNT] = {ARENAS_PER_CPU * (cpus > 0 ? cpus : 1),
+					       MT_GLIBC_MMAP_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD, -1,
+					       -1};
 	bool adapts = true;
 
 	for (size_t i = 0; i < PARAMETERS_COUNT; i++)
-		if (reset(i, values[i]) && i > 0)
+		if (reset(&parameters[i], mt_load_relaxed(&is_programs[i]), values[i]) &&
+		    parameters[i].number != M_ARENA_MAX)
 			adapts = false;
 	mt_store_relaxed(&threshold_bytes, adapts ? MT_GLIBC_MMAP_THRESHOLD : 0);
 }

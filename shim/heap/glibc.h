@@ -143,8 +143,8 @@ void mt_glibc_mallopt(int parameter, int value);
 #define MT_GLIBC_MMAP_THRESHOLD_MOST (32u << 20)
 #define MT_GLIBC_TRIM_THRESHOLD      (128 << 10)
 
-/* Notes that the program has set this parameter of mallopt(3) itself, before the call of libc's. */
-void mt_glibc_note_mallopt(int parameter);
+/* Notes that the program has set this parameter by mallopt(3) itself, and libc took the value. */
+void mt_glibc_note_mallopt(int parameter, int value);
 
 /* Sets both thresholds and M_ARENA_MAX as they would be if this library had never set them: what
  * the program has set stays, else GLIBC_TUNABLES and MALLOC_*_ decide, else its own values.

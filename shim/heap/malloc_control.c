@@ -77,11 +77,14 @@ MT_HEAP_OWN(mallopt)
 MT_EXPORT int mallopt(int parameter, int value)
 {
 	int (*next)(int, int);
+	int answer;
 
 	mt_init_start_heap();
-	mt_glibc_note_mallopt(parameter);
 	*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "mallopt");
-	return next ? next(parameter, value) : 0;
+	answer = next ? next(parameter, value) : 0;
+	if (answer == 1)
+		mt_glibc_note_mallopt(parameter, value);
+	return answer;
 }
 
 /* Returns whether the embedded jemalloc takes the call; the calling thread may use its cache then.

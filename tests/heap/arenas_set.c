@@ -1,6 +1,6 @@
-/* arenas_set HOW: imports mlockall, sets M_ARENA_MAX to 2 by a call or by dlsym (HOW), or leaves
- * that to its user, holds 8 MB, and has 20 threads with a block each. Prints how many arenas libc's
- * malloc has. */
+/* arenas_set HOW: imports mlockall, sets M_ARENA_MAX to 2 by a call or by dlsym (HOW), to 0 by a
+ * call (zero), or leaves that to its user, holds 8 MB, and has 20 threads with a block each. Prints
+ * how many arenas libc's malloc has. */
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -31,6 +31,8 @@ static void set(const char *how)
 	*(void **)&found = dlsym(RTLD_DEFAULT, "mallopt");
 	if (!strcmp(how, "call"))
 		mallopt(M_ARENA_MAX, 2);
+	else if (!strcmp(how, "zero"))
+		mallopt(M_ARENA_MAX, 0);
 	else if (!strcmp(how, "dlsym"))
 		found(M_ARENA_MAX, 2);
 }

@@ -1,6 +1,6 @@
 /* Imports mlockall, holds 8 MB in small blocks, and takes, fills and frees a buffer of 700 kB 200
- * times. Prints the page faults of that. SETS: a value for
- * M_MMAP_THRESHOLD. */
+ * times. Prints the page faults of that. SETS, and SETS_LATE for
+ * later: a value for M_MMAP_THRESHOLD. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +25,9 @@ int main(void)
 			return 1;
 		memset(kept, 1, 1000);
 	}
+#ifdef SETS_LATE
+	mallopt(M_MMAP_THRESHOLD, SETS_LATE);
+#endif
 	getrusage(RUSAGE_SELF, &before);
 	for (int i = 0; i < 200; i++) {
 		char *frame = malloc(700000);

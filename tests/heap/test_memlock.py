@@ -101,9 +101,10 @@ def test_a_program_that_stays_on_libcs_malloc_keeps_its_adapting_threshold(run, 
 
 
 @pytest.mark.parametrize("flag, outside, is_mapped", [
-	("-DSETS=131072", {}, True), ("-DSETS=33554432", {}, False), ("-DPLAIN", {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072"}, True),
+	("-DSETS=131072", {}, True), ("-DSETS=33554432", {}, False), ("-DSETS_LATE=131072", {}, True), ("-DPLAIN", {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072"}, True),
 	("-DPLAIN", {"MALLOC_MMAP_THRESHOLD_": "0x20000"}, True), ("-DPLAIN", {"MALLOC_TOP_PAD_": "131072"}, True),
-	("-DPLAIN", {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=3:glibc.malloc.mmap_threshold=33554432"}, False),
+	("-DPLAIN", {"GLIBC_TUNABLES": "glibc.malloc.mmap_threshold=131072:glibc.malloc.mmap_threshold=33554432"}, False),
+	("-DPLAIN", {"GLIBC_TUNABLES": "glibc.malloc.trim_threshold=0"}, True),
 	("-DPLAIN", {"GLIBC_TUNABLES": "glibc.rtld.optional_static_tls=8192"}, False)])
 def test_what_a_program_or_its_user_sets_for_libcs_malloc_stays(run, env, bare, compile_c, flag, outside, is_mapped):
 	"""The defaults took its place once the process stayed: 30 times the CPU, or 69 MB where bare keeps 9."""
@@ -113,13 +114,16 @@ def test_what_a_program_or_its_user_sets_for_libcs_malloc_stays(run, env, bare, 
 	assert (free > 30_000, shimmed > 30_000) == (is_mapped, is_mapped)
 
 
-@pytest.mark.parametrize("how", ["call", "dlsym", "tunable", "variable"])
-def test_the_number_of_arenas_that_a_program_or_its_user_sets_stays(run, env, compile_c, how):
-	"""16 arenas on two processors where it had asked for two."""
-	outside = {"tunable": {"GLIBC_TUNABLES": "glibc.malloc.arena_max=2"}, "variable": {"MALLOC_ARENA_MAX": "2"}}
-	got = run([compile_c("arenas_set.c", "-pthread"), how], {**env(), **outside.get(how, {})})
+@pytest.mark.parametrize("how", ["call", "dlsym", "none", "tunable", "variable", "zero"])
+def test_the_number_of_arenas_that_a_program_or_its_user_sets_stays(run, env, bare, compile_c, how):
+	"""16 arenas on two processors where it had asked for two; no number is as good as none."""
+	outside = {"tunable": {"GLIBC_TUNABLES": "glibc.malloc.arena_max=2"}, "variable": {"MALLOC_ARENA_MAX": "2"},
+	           "zero": {"GLIBC_TUNABLES": "glibc.malloc.arena_max=0"}}.get(how, {})
+	program = [compile_c("arenas_set.c", "-pthread"), how]
+	free, shimmed = (run(program, {**settings, **outside}) for settings in (bare, env()))
 
-	assert (got.returncode, got.stdout, got.stderr) == (0, "2\n", "")
+	assert (shimmed.returncode, shimmed.stdout, shimmed.stderr) == (0, free.stdout, "")
+	assert (int(free.stdout) == 2) == (how not in ("none", "zero"))
 
 
 @pytest.mark.parametrize("shift", range(4))
