@@ -243,18 +243,22 @@ static int open_own(const struct own_file *file, int flags)
 
 static void format_path(char path[PATH_BYTES], const char *suffix, uint64_t ticks, uint64_t pidns)
 {
-	mt_assert(folder_path[0] != '\0'); /* set_folder comes first */
+	mt_assert(folder_path[0] != '\0'); /* mt_files_set_folder comes first */
 	mt_format(path, PATH_BYTES, "%s/%d-%llu-%llu.%s", folder_path, (int)mt_os_getpid(),
 		  (unsigned long long)ticks, (unsigned long long)pidns, suffix);
 }
 
-static void set_folder(const struct mt_config *config)
+void mt_files_set_folder(const struct mt_config *config)
 {
+	char fresh[FOLDER_BYTES];
+
 	if (config->dir[0])
-		mt_format(folder_path, sizeof(folder_path), "%s", config->dir);
+		mt_format(fresh, sizeof(fresh), "%s", config->dir);
 	else
-		mt_format(folder_path, sizeof(folder_path), "/dev/shm/mtshim-%u",
-			  (unsigned)geteuid());
+		mt_format(fresh, sizeof(fresh), "/dev/shm/mtshim-%u", (unsigned)geteuid());
+	/* most times it is the same, and another thread may read it */
+	if (strcmp(fresh, folder_path) != 0)
+		memcpy(folder_path, fresh, strlen(fresh) + 1);
 }
 
 /* Unlinks dumps that the program before an exec left under the same name. */
@@ -292,7 +296,7 @@ enum mt_err mt_files_open_folder(const struct mt_config *config, int *out_folder
 	enum mt_err answer;
 
 	opened_by = geteuid();
-	set_folder(config);
+	mt_files_set_folder(config);
 	answer = open_folder(out_folder);
 	errno = kept;
 	return answer;
@@ -521,7 +525,7 @@ void mt_files_remove_inherited(const struct mt_config *config)
 	struct stat seen;
 	int kept = errno;
 
-	set_folder(config);
+	mt_files_set_folder(config);
 	if (check_in_memory() == MT_ERR_OK && mt_os_lstat(folder_path, &seen) == 0 &&
 	    S_ISDIR(seen.st_mode) && seen.st_uid == geteuid()) {
 		uint64_t ticks = start_ticks(), pidns = pid_namespace();

@@ -16,6 +16,10 @@
 #include "core/stats_layout.h"
 #include "sys/attr.h"
 
+/* Notes the path of the folder, which depends on the user. Before the worker starts, so that it and
+ * the end of the process find it noted. */
+void mt_files_set_folder(const struct mt_config *config);
+
 /* Makes the folder if it is missing, checks it and opens it. *out_folder: a descriptor that the
  * caller closes. Returns MT_ERR_NOT_AVAILABLE if the file system is not in memory,
  * MT_ERR_FOREIGN if another user owns or can enter the folder, else MT_ERR_SYSTEM. May wait for

@@ -11,6 +11,7 @@
 #include "core/components.h"
 #include "core/config.h"
 #include "core/control_file.h"
+#include "core/files.h"
 #include "core/services.h"
 #include "core/log.h"
 #include "core/publish.h"
@@ -232,8 +233,10 @@ bool mt_worker_start(void)
 {
 	if (mt_worker_is_paused())
 		return false;
-	if (!mt_worker_is_running())
+	if (!mt_worker_is_running()) {
 		mt_components_before_start();
+		mt_files_set_folder(mt_config());
+	}
 	return mt_thread_start(&thread, thread_main, STACK_BYTES);
 }
 
