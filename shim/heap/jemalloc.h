@@ -38,6 +38,10 @@ bool mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once);
  * meanwhile: from now on no cache is emptied. Any thread, async-signal-safe. */
 void mt_jemalloc_caches_note_shared(void);
 
+/* The program calls userfaultfd(2): a page of its own may wait for the very thread that allocates.
+ * From now on no block of the program is read. Any thread, async-signal-safe. */
+void mt_jemalloc_reuse_end(void);
+
 /* Returns once the calling thread may use its cache. Any thread, async-signal-safe. Keeps errno. */
 void mt_jemalloc_caches_wait(void);
 

@@ -132,7 +132,7 @@ void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t ali
 	if (mt_unlikely(free_before))
 		purge_unfit(free_before);
 	if (block && !mt_jemalloc_thread_grows)
-		mt_jemalloc_reuse_take(block, bytes, alignment, zero);
+		mt_jemalloc_reuse_take(block, bytes, zero);
 	return block;
 }
 

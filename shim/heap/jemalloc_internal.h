@@ -186,10 +186,8 @@ void mt_jemalloc_arena_fork_child(void);
  * a sample is freed, for MT_BUDGET_PCT of the time beyond 0.3 s. Owns that verdict for each order.
  * Any thread, with no lock of jemalloc's; keeps errno. */
 
-/* A block of so many bytes that is handed out again, not one from fresh memory. alignment: as the
- * program asked for it. A block that begins with a page by its wish is no sample: a page that is
- * given to userfaultfd(2) may wait for the very thread that would read it. zero: zeroed. */
-void mt_jemalloc_reuse_take(void *block, size_t bytes, size_t alignment, bool zero);
+/* A block of so many bytes that is handed out again, not one from fresh memory. zero: zeroed. */
+void mt_jemalloc_reuse_take(void *block, size_t bytes, bool zero);
 
 /* Returns the CPU time spent since the last call. */
 uint64_t mt_jemalloc_reuse_take_cost_ns(void);

@@ -48,6 +48,7 @@ static struct order orders[2][ORDERS]; /* of blocks that are not zeroed, and of 
 
 static _Atomic uint64_t paid_ns;  /* until then the budget is used up; no ordering */
 static _Atomic uint64_t spent_ns; /* counter, no ordering */
+static _Atomic bool has_ended;    /* for good; no ordering */
 
 static struct order *order_of(size_t bytes, bool zero)
 {
@@ -167,19 +168,24 @@ static MT_COLD void take_turn(struct order *order, char *block, size_t bytes, bo
 	mt_store_relaxed(&order->left, patience);
 }
 
-void mt_jemalloc_reuse_take(void *block, size_t bytes, size_t alignment, bool zero)
+void mt_jemalloc_reuse_end(void)
+{
+	mt_store_relaxed(&has_ended, true);
+}
+
+void mt_jemalloc_reuse_take(void *block, size_t bytes, bool zero)
 {
 	struct order *order;
 	int kept = errno;
 	long left;
 
-	if (bytes < LEAST_BYTES || !mt_jemalloc_has_own_arenas_only())
+	if (bytes < LEAST_BYTES || mt_load_relaxed(&has_ended) ||
+	    !mt_jemalloc_has_own_arenas_only())
 		return;
 	order = order_of(bytes, zero);
 	if (mt_unlikely(mt_load_relaxed(&order->is_sparse)) && !zero)
 		return_pages(block, bytes);
-	left = alignment < mt_jemalloc_page_bytes() ? mt_sub_relaxed(&order->left, (long)bytes)
-						    : -1;
+	left = mt_sub_relaxed(&order->left, (long)bytes);
 	if (mt_unlikely(left >= 0 && left < (long)bytes))
 		take_turn(order, block, bytes, zero);
 	errno = kept;

@@ -42,6 +42,10 @@ void mt_jemalloc_caches_note_shared(void)
 {
 }
 
+void mt_jemalloc_reuse_end(void)
+{
+}
+
 void mt_heap_serve_jemalloc(void)
 {
 }
