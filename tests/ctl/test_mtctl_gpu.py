@@ -266,12 +266,12 @@ def test_doctor_names_the_mode_and_why(fake, ctl):
 
 
 def test_doctor_warns_of_low_memory_and_of_errors(fake, ctl):
-	got = ctl("doctor", fake(**dict(GPU, devices=[dict(DEVICE, free_bytes=1000 * MB)],
-	                                values=dict(GPU["values"], gpu_num_ooms=2, gpu_capturing=1))))
+	pid = fake(**dict(GPU, devices=[dict(DEVICE, free_bytes=1000 * MB)], values=dict(GPU["values"], gpu_num_ooms=2, gpu_capturing=1)))
+	got = ctl("doctor", pid)
 
 	assert got.returncode == 1
 	assert "warn  GPU 0 (NVIDIA Something 80GB): 1000.0 MB free of 78.1 GB, mode pool; so little that" in got.stdout
-	assert "warn  2 out-of-memory errors have reached the program\n      -> mtctl stat PID --oom" in got.stdout
+	assert f"warn  2 out-of-memory errors have reached the program\n      -> mtctl stat {pid} --oom" in got.stdout
 	assert "note  a stream captures into a graph" in got.stdout
 
 
