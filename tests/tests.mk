@@ -76,12 +76,12 @@ test-packages:
 .PHONY: test-programs
 test-programs: all unit-tests bench-programs fault-shim
 ifneq ($(CUDA),0)
-test-programs: fakecuda gpu-kit-files unsafe-shims fuzz-targets # these need the stand-in driver
+test-programs: fakecuda gpu-kit-files unsafe-shims # these need the stand-in driver
 endif
 
 check: test-packages
 	@$(MAKE) --no-print-directory test-programs
-	@scripts/in-plain-path tests/run --build $(B) unit format components exports hardening integration bench clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
+	@scripts/in-plain-path tests/run --build $(B) unit format components exports hardening integration bench clients fault stress suites
 
 check-unit: unit-tests
 	@scripts/in-plain-path tests/run --build $(B) unit
@@ -120,8 +120,8 @@ endif
 check-distros:
 	@scripts/check-distros $(DISTROS)
 
-check-long: test-programs
-	@scripts/in-plain-path tests/run --build $(B) --long unit format components exports hardening integration bench clients fault stress suites
+check-long: test-programs $(if $(filter 0,$(CUDA)),,fuzz-targets)
+	@scripts/in-plain-path tests/run --build $(B) --long unit format components exports hardening integration bench clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
 
 check-asan check-tsan: check-%:
 	@$(MAKE) --no-print-directory BUILD=$* unit-tests

@@ -521,6 +521,7 @@ def test_it_says_that_a_process_is_gone_and_keeps_its_last_figures(tab, serve, h
 	assert "RSS" in tab.text("#facts") and tab.value(CHART)
 
 
+@pytest.mark.long
 def test_a_page_left_open_does_not_grow(tab, serve, hoarder, fake):
 	"""Of these four processes: for root there are those of other tests, too, and a hundred of them have thousands of nodes."""
 	pids = [hoarder.pid, *(fake() for _ in range(3))]
@@ -570,6 +571,7 @@ def test_what_it_remembers_of_a_process_is_bounded(tab, serve):
 	assert last == {"time": 86398000, "value": 86398000} and other_is_forgotten
 
 
+@pytest.mark.long
 def test_a_hidden_tab_sends_fewer_requests(tab, serve, fake):
 	fake()
 	tab.open(serve()[1])
@@ -584,7 +586,7 @@ def test_a_hidden_tab_sends_fewer_requests(tab, serve, fake):
 	tab.wait("document.querySelector('#connection').dataset.state === 'live' && window.delays.at(-1) === 2000")
 
 
-@pytest.mark.parametrize("width", [400, 768, 1920])
+@pytest.mark.parametrize("width", [400, *(pytest.param(width, marks=pytest.mark.long) for width in (768, 1920))])
 def test_nothing_is_cut_off_at_any_width(tab, serve, hoarder, width):
 	tab.resize(width, 800, phone=width < 768)
 	tab.open(serve()[1])

@@ -67,7 +67,7 @@ def expect_truth(done, folder):
 	assert (folder / "truth.txt").read_text().startswith(record["date"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_truth_is_found_in_a_root_without_compiler_network_and_packages(run, bare_root):
 	done = run(kit_root.command_in(bare_root, "/kit/anywhere/run", "truth", "/out"), timeout=200)
 	expect_truth(done, bare_root / "out")

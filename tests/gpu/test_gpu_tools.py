@@ -161,7 +161,7 @@ def test_the_peak_of_a_training_has_a_bound_in_each_way(monkeypatch):
 	assert [one.holds for one in promises.of_peak("resnet", {})] == [None, None]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_training_programs_run_without_a_gpu(run, bare, build, fake, tmp_path):
 	python = "/usr/bin/python3"
 	if run([python, "-c", "import importlib.util as u, sys; sys.exit(not u.find_spec('torch'))"], env=bare).returncode != 0:

@@ -246,7 +246,8 @@ def parts(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flags", ["-O0", "-Og", "-O1", "-O2", "-O2 -fcf-protection=full", "-O1 -fsanitize=address,undefined"])
+@pytest.mark.parametrize("flags", ["-O2", *(pytest.param(flags, marks=pytest.mark.long) for flags in (
+	"-O0", "-Og", "-O1", "-O2 -fcf-protection=full", "-O1 -fsanitize=address,undefined"))])
 def test_dlsym_is_a_jump_in_every_build_type(flags, parts, callers, compile_c, run, bare, driver):
 	library = parts("libparts.so", ["-shared", *flags.split()])
 	before = ""

@@ -39,7 +39,7 @@ def test_blocks_keep_their_bytes_under_a_far_limit_that_is_no_round_number(run, 
 		assert (got.returncode, got.stdout) == (0, "ok\n"), got.stdout + got.stderr
 
 
-@pytest.mark.parametrize("threads, limit", [(8, "as"), (8, "data"), (150, "as")])
+@pytest.mark.parametrize("threads, limit", [(8, "as"), (8, "data"), pytest.param(150, "as", marks=pytest.mark.long)])
 def test_what_many_threads_had_at_the_limit_serves_larger_blocks_and_a_thread_afterwards(run, env, compile_c, threads, limit):
 	"""Each arena kept the pieces that it had mapped one by one: 300 kB were refused for good, and no thread could start."""
 	got = run([compile_c("filled_limit.c", "-pthread"), threads, limit], env(), timeout=120)

@@ -95,7 +95,7 @@ def exports(library, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("order", ["before", "behind"])
+@pytest.mark.parametrize("order", ["behind", pytest.param("before", marks=pytest.mark.long)])
 def test_programs_work_in_every_chain(run, env, bare, shim, compile_c, name, order):
 	library = library_of(name)
 	chain = f"{library}:{shim}" if order == "before" else f"{shim}:{library}"

@@ -36,6 +36,7 @@ def test_a_handler_that_interrupts_such_a_call_may_allocate_and_fork(run, env, c
 	assert (got.returncode, got.stdout, got.stderr) == (0, "goes on\n", "")
 
 
+@pytest.mark.long
 def test_thousands_of_large_blocks_in_random_order_are_few_mappings(run, env, compile_c):
 	"""Each was a mapping of its own, 6,700 in all (libc 81); the kernel allows 65,530."""
 	got = run([compile_c("large_mappings.c")], env(), timeout=60)

@@ -14,6 +14,7 @@ SYSROOT = "/usr/aarch64-linux-gnu"
 BUILT = ROOT / "build" / "aarch64"
 
 pytestmark = [
+	pytest.mark.long,
 	pytest.mark.skipif(not shutil.which(PREFIX + "gcc"), reason="no aarch64 cross compiler: scripts/bootstrap"),
 	pytest.mark.skipif(os.uname().machine == "aarch64", reason="this machine is one: the other tests do it"),
 	pytest.mark.xdist_group("aarch64"),  # one worker builds it: two at once would write the same files

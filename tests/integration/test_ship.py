@@ -239,6 +239,7 @@ def machine(tmp_path_factory, deb):
 	base.rmdir()
 
 
+@pytest.mark.long
 def test_lintian_has_nothing_to_say(deb):
 	done = subprocess.run(["lintian", "--allow-root", "--fail-on=error,warning", deb], capture_output=True, text=True)
 

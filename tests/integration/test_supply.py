@@ -130,6 +130,7 @@ def test_an_ordinary_user_needs_no_package_that_the_distribution_does_not_have(t
 
 # ---- the same bytes ----
 
+@pytest.mark.long
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no git checkout")
 def test_objects_of_every_kind_are_the_same_bytes_wherever_by_whomever_and_whenever_they_are_made():
 	done = subprocess.run([ROOT / "scripts/check-reproducible", "--quick"], capture_output=True, text=True, timeout=120)

@@ -100,6 +100,7 @@ def test_the_same_build_gives_the_same_wheel(wheel, tmp_path):
 	assert pack(tmp_path).read_bytes() == wheel.read_bytes()
 
 
+@pytest.mark.long
 def test_an_installed_wheel_has_all_that_its_record_names(bin_dir, python):
 	listed = json.loads(python("import importlib.metadata, json; print(json.dumps([str(file.locate()) for file in "
 	                           "importlib.metadata.files('mtshim')]))"))
@@ -112,7 +113,7 @@ def test_the_package_is_in_the_language_of_python_3_8(path):
 	ast.parse(path.read_text(), feature_version=(3, 8))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="the other tests are run by an ordinary user already")
 def test_an_ordinary_user_installs_the_wheel_and_runs_a_program(wheel, bare, run):
 	with tempfile.TemporaryDirectory(prefix="mtshim-wheel-") as folder:

@@ -72,7 +72,7 @@ def test_a_program_that_is_killed_has_named_the_line_that_filled_it(patient, ctl
 @pytest.mark.skipif(subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode != 0,
                     reason="python3-torch is not installed (scripts/bootstrap)")
 @pytest.mark.parametrize("rate", [100, *(pytest.param(rate, marks=pytest.mark.long) for rate in (30, 1000))])
-@pytest.mark.parametrize("way", ["tensors", "loader"])
+@pytest.mark.parametrize("way", ["tensors", pytest.param("loader", marks=pytest.mark.long)])
 def test_tensors_are_named_in_the_program_and_in_the_worker_of_a_data_loader(patient, ctl, folder, way, rate):
 	"""The kernel kills the worker of the DataLoader, and PyTorch ends the program by an exception."""
 	done = patient(way, rate, limit_mb=900)

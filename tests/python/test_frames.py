@@ -140,7 +140,7 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_line_of_tensors_that_are_kept_is_the_first(steer, env, awake, control, run, tmp_path):
 	if run([PYTHON, "-c", "import torch"]).returncode:
 		pytest.skip("not installed: torch")
