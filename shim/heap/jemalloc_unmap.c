@@ -488,16 +488,17 @@ static bool may_stay(size_t kept)
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
 }
 
-/* may_leave: only if the free pages may not stay. */
-static MT_COLD void purge_all(uint64_t patience_ns, bool may_leave)
+/* may_leave: only if the free pages may not stay. Returns false if another thread purges. */
+static MT_COLD bool purge_all(uint64_t patience_ns, bool may_leave)
 {
 	size_t kept = mt_load_relaxed(&kept_bytes);
 	size_t ahead = kept * AHEAD_PER_KEPT;
 	int saved_errno = errno;
 
-	if (!mt_jemalloc_first_arena() || !mt_jemalloc_has_own_arenas_only() ||
-	    !mt_purge_enter_within(patience_ns))
-		return;
+	if (!mt_jemalloc_first_arena() || !mt_jemalloc_has_own_arenas_only())
+		return true;
+	if (!mt_purge_enter_within(patience_ns))
+		return false;
 	may_leave = may_leave && may_stay(kept);
 	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
 		void *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
@@ -510,6 +511,7 @@ static MT_COLD void purge_all(uint64_t patience_ns, bool may_leave)
 	}
 	mt_purge_leave();
 	errno = saved_errno;
+	return true;
 }
 
 /* Returns whether so much was freed since the last look. Then only this thread looks: a hundred
@@ -534,8 +536,8 @@ void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, 
 		return;
 	bytes += mt_add_relaxed(&freed_bytes, bytes);
 	if (bytes >= kept && mt_state_is_own_process() && mt_jemalloc_thread_has_allocated() &&
-	    takes_freed(kept))
-		purge_all(PURGE_WAIT_NS, true);
+	    takes_freed(kept) && !purge_all(PURGE_WAIT_NS, true))
+		mt_store_relaxed(&freed_bytes, kept); /* the next free looks again */
 }
 
 /* Purges all arenas, and goes through what has been purged before. */
@@ -598,7 +600,7 @@ bool mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once)
 	mt_store_relaxed(&least_bytes, hole);
 	mt_store_relaxed(&freed_bytes, kept);
 	if (at_once) {
-		purge_all(PURGE_WAIT_NS, false);
+		(void)purge_all(PURGE_WAIT_NS, false);
 		sweep(PURGE_WAIT_NS);
 	}
 	return true;
@@ -619,7 +621,7 @@ static MT_COLD bool makes_room(size_t bytes, unsigned int turn)
 	    !mt_jemalloc_thread_has_allocated())
 		return false;
 	if (turn == 0 && takes_freed(bytes))
-		purge_all(patience_ns, false);
+		(void)purge_all(patience_ns, false);
 	else
 		sweep_refused(SWEEP_PAUSE_FAILED, patience_ns);
 	return true;

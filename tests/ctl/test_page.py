@@ -104,6 +104,7 @@ def test_it_shows_the_processes_as_a_tree_with_their_figures(tab, serve, hoarder
 	assert tab.wait("document.querySelector('#connection').textContent == 'live'")
 
 
+@pytest.mark.long
 def test_a_click_on_a_head_sorts_and_another_one_turns_it_round(tab, serve, fake):
 	pids = [fake(rank=f"{rank}77{os.getpid()}") for rank in (3, 1, 2)]
 	tab.open(serve()[1])
@@ -139,6 +140,7 @@ def test_a_filter_leaves_what_matches_and_its_ancestors(tab, serve, spawn, bare,
 	assert tab.value("document.querySelector('#processes').hidden")
 
 
+@pytest.mark.long
 def test_it_can_be_used_by_the_keyboard_alone(tab, serve, fake):
 	own = f"900{os.getpid()}"  # for root there are fake processes of other tests, too, which come and go
 	pids = sorted(fake(rank=own) for _ in range(2))
@@ -224,6 +226,7 @@ def test_the_figures_of_the_chart_are_those_of_the_process_and_are_drawn_at_thei
 	assert (bottom - top) / (bottom - highest) * high == pytest.approx(198 * MB, rel=0.05)
 
 
+@pytest.mark.long
 def test_ranges_and_dragging_choose_the_time_that_is_shown_and_downloaded(tab, serve, fake, downloaded):
 	pid = fake(samples=samples_of(290, 3))
 	tab.open(serve()[1])
@@ -290,6 +293,7 @@ def test_figures_stand_at_the_pointer_and_where_the_arrow_keys_lead(tab, serve, 
 	assert "RSS  100.0 MB" in tab.text("#host-chart .tip")
 
 
+@pytest.mark.long
 def test_cleanups_rounds_and_pressure_are_marked_each_by_a_shape_of_its_own(tab, serve, fake, ctl):
 	of = {"freed": fake(freed_mb=40), "nothing": fake(), "round": fake(reason=3, freed_mb=1),
 	      "pressure": fake(pressure_sources=1, pressure_level=2, pressure_used_mb=90, pressure_limit_mb=100, reason=12)}
