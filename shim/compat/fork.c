@@ -395,12 +395,12 @@ MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e,
 		return mt_raw_syscall(number, a, b, c, d, e, f);
 	if (mt_unlikely(is_fork_call(number)) && shares_memory(number, a, b))
 		mt_jemalloc_caches_note_shared();
-	else if (mt_unlikely(number == SYS_userfaultfd))
-		mt_jemalloc_reuse_end();
 	else if (mt_unlikely(is_fork_call(number)))
 		return parent_waits(number, a) ? call_vfork_like(number, a, b, c, d, e)
 					       : call_fork_like(number, a, b, c, d, e, f);
 	if (mt_unlikely(sets_page_flags(number)))
 		return call_page_flags(number, a, b, c, d, e, f);
+	if (mt_unlikely(number == SYS_userfaultfd))
+		mt_jemalloc_reuse_end();
 	return next(number, a, b, c, d, e, f);
 }

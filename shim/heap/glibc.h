@@ -147,10 +147,9 @@ void mt_glibc_mallopt(int parameter, int value);
 void mt_glibc_note_mallopt(int parameter, int value);
 
 /* Sets both thresholds and M_ARENA_MAX as they would be if this library had never set them: what
- * the program has set stays, else GLIBC_TUNABLES and MALLOC_*_ decide, else its own values.
- * Until a program sets one, glibc adapts the thresholds to the mapped blocks that are
- * freed, if mallopt was never called: the accounting free does so from now on, by the same rule
- * (mallopt(3), M_MMAP_THRESHOLD). Reads environ. */
+ * the program has set stays, else GLIBC_TUNABLES and MALLOC_*_ decide, else its own values. glibc
+ * adapts the thresholds to the mapped blocks that are freed, until one is set: the accounting free
+ * does so from now on, by the same rule (mallopt(3), M_MMAP_THRESHOLD). Reads environ. */
 void mt_glibc_reset_parameters(void);
 
 /* Calls glibc's malloc_trim(3). Returns its reply. */

@@ -25,7 +25,8 @@
 #define SOON_MOST      3u
 /* A block that is freed sooner has saved less than the faults of its pages cost. */
 #define SOON_NS (5 * MT_NS_PER_S)
-/* libc maps larger blocks each time: to return their pages costs no more than that. */
+/* libc maps larger blocks each time, unless M_MMAP_MAX forbids it: to return their pages costs no
+ * more than that. */
 #define LIBC_MAPS_BYTES MT_GLIBC_MMAP_THRESHOLD_MOST
 /* Pages are returned for MT_BUDGET_PCT of the time beyond so much; the faults of those that the
  * program uses cost as much again. */
