@@ -7,7 +7,7 @@
 # ---- unit tests: the objects of shim and mtctl as an archive ----
 # Files that define names of libc are left out, since they would wrap the test's own malloc. The driver's wrappers are in it: their symbols
 # are no names of the driver's (gpu/lookup.h). main.c files are left out.
-unit_lib_src := $(filter-out $(shim_interposing) shim/core/component_table.c,$(shim_src)) tests/lib/component_table.c \
+unit_lib_src := $(filter-out $(shim_interposing),$(shim_src)) tests/lib/component_table.c \
 	$(filter-out %/main.c,$(ctl_src) $(subcommand_src))
 unit_lib_obj := $(unit_lib_src:%.c=$(B)/unit-obj/%.o)
 # Tests lie in the folder of the component that they test, shared code in tests/lib. No two tests have the same file name.

@@ -1,5 +1,5 @@
 /* core/components.h -- the hooks that each component offers, and the loops that call them. The
- * table of all components is in core/component_table.c; no other file knows every component. A
+ * table of all components is in core/init.c; no other file knows every component. A
  * component calls another one only through the functions below, or through heap/, core/ and sys/
  * if scripts/check-components allows it. Owns no state and takes no lock. Each hook names its
  * thread.
@@ -124,7 +124,7 @@ struct mt_component {
 	void (*stop)(void);
 };
 
-/* The table, ended by NULL. Defined in core/component_table.c. */
+/* The table, ended by NULL. Defined in core/init.c. */
 extern const struct mt_component *const mt_component_table[];
 
 /* The hooks that are only called: mt_components_NAME calls that of every component that has it, on

@@ -1,12 +1,18 @@
 #include "core/control_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "core/file_owner.h"
 #include "core/files.h"
 #include "core/stats_layout.h"
 #include "sys/atomic.h"
+#include "sys/format.h"
 #include "sys/lock.h"
 #include "sys/os.h"
 
@@ -141,4 +147,197 @@ void mt_control_fork_child(void)
 	mt_store_relaxed(&bits_set, 0);
 	last_seq = 0;
 	last_rescue_ns = 0;
+}
+
+/* ---- requests to other processes ---- */
+
+#define NAME_BYTES 80
+
+struct rescuer {
+	char name[NAME_BYTES]; /* of its control file */
+	uint64_t asked_ns;     /* the time of the request there */
+	struct mt_rescue_reply reply;
+	bool is_open; /* more may come */
+};
+
+static struct {
+	struct mt_rescue_request request;
+	uint64_t pidns;
+	int folder;
+	uint32_t count;
+	struct rescuer list[MT_RESCUERS_COUNT];
+} asked;
+
+static int open_file(const char *name, int flags)
+{
+	struct stat seen;
+	int fd = mt_os_open_at(asked.folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -1;
+	if (mt_os_fstat(fd, &seen) == 0 && S_ISREG(seen.st_mode) && seen.st_uid == geteuid() &&
+	    (seen.st_mode & 0777) == 0600 && seen.st_nlink == 1)
+		return fd;
+	mt_os_close(fd);
+	return -1;
+}
+
+static bool read_file(int fd, struct mt_control_file *out)
+{
+	return mt_os_read_at(fd, out, sizeof(*out), 0) == (ssize_t)sizeof(*out) &&
+	       out->magic == MT_CONTROL_MAGIC && out->version == MT_STATS_VERSION;
+}
+
+/* The kernel adds to the word and wakes the worker that sleeps on it: a file that is truncated
+ * meanwhile raises no signal here. */
+static void wake(int fd)
+{
+	const size_t bytes = sizeof(struct mt_control_file);
+	char *map = (char *)mt_raw_syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE,
+					   MAP_SHARED, fd, 0);
+
+	if (map == MAP_FAILED)
+		return;
+	(void)mt_os_futex_add_wake(
+		(_Atomic uint32_t *)(void *)(map + offsetof(struct mt_control_file, word)));
+	(void)mt_raw_syscall(SYS_munmap, map, bytes);
+}
+
+/* Writes the time last: a process that reads in between sees no new request yet. */
+static bool write_request(int fd)
+{
+	const size_t base = offsetof(struct mt_control_file, rescue), time_bytes = sizeof(uint64_t);
+	const size_t rest_bytes = sizeof(asked.request) - time_bytes;
+
+	_Static_assert(offsetof(struct mt_rescue_request, asked_ns) == 0, "the time comes first");
+	return mt_os_write_at(fd, (const char *)&asked.request + time_bytes, rest_bytes,
+			      base + time_bytes) == (ssize_t)rest_bytes &&
+	       mt_os_write_at(fd, &asked.request, time_bytes, base) == (ssize_t)time_bytes;
+}
+
+/* Returns whether its files are those of the program before an exec, which kept pid and start time:
+ * the new one reads no request. False if that is unknown. name: of its control file. */
+static bool has_called_exec(const char *name, uint64_t pid)
+{
+	const size_t at = offsetof(struct mt_stats_file, head.stack_start);
+	uint64_t before = 0, now;
+	char path[NAME_BYTES], stat[1024];
+	int fd;
+
+	mt_format(path, sizeof(path), "%.*s.stats", (int)strcspn(name, "."), name);
+	fd = open_file(path, O_RDONLY);
+	if (fd < 0)
+		return false;
+	(void)mt_os_read_at(fd, &before, sizeof(before), at);
+	mt_os_close(fd);
+	mt_format(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)pid);
+	now = mt_os_read_file(path, stat, sizeof(stat)) > 0 ? mt_os_procstat_number(stat, 28) : 0;
+	return before && now && now != before;
+}
+
+static bool send_to(const char *name, const struct mt_file_owner *owner, void *unused)
+{
+	struct rescuer *next = &asked.list[asked.count];
+	struct mt_control_file file;
+	int fd;
+
+	mt_assert(asked.count < MT_RESCUERS_COUNT);
+	(void)unused;
+	if (owner->pidns != asked.pidns || owner->pid == asked.request.pid ||
+	    strlen(name) >= NAME_BYTES || (fd = open_file(name, O_RDWR)) < 0)
+		return true;
+	/* Now: of two processes that ask, the one that writes later has the later time. */
+	asked.request.asked_ns = mt_os_now_ns();
+	if (read_file(fd, &file) && file.is_rescuer == 1 &&
+	    mt_raw_syscall(SYS_kill, owner->pid, 0) == 0 && !mt_file_owner_has_ended(owner) &&
+	    !has_called_exec(name, owner->pid) && write_request(fd)) {
+		*next = (struct rescuer){.asked_ns = asked.request.asked_ns, .is_open = true};
+		memcpy(next->name, name, strlen(name) + 1);
+		asked.count++;
+		wake(fd);
+	}
+	mt_os_close(fd);
+	return asked.count < MT_RESCUERS_COUNT;
+}
+
+uint32_t mt_control_rescue_send(const struct mt_rescue_request *request)
+{
+	static const char *const kinds[] = {"control", NULL};
+	struct stat space;
+	int kept = errno;
+
+	asked.request = *request;
+	asked.count = 0;
+	if (mt_os_stat("/proc/self/ns/pid", &space) == 0 &&
+	    mt_files_reopen_folder(&asked.folder) == MT_ERR_OK) {
+		asked.pidns = space.st_ino;
+		(void)mt_file_owner_each(asked.folder, kinds, send_to, NULL);
+		mt_os_close(asked.folder);
+	}
+	errno = kept;
+	return asked.count;
+}
+
+/* Asks again: another process had overwritten the request before it was read. */
+static void send_again(struct rescuer *rescuer)
+{
+	int fd = open_file(rescuer->name, O_RDWR);
+
+	asked.request.asked_ns = mt_os_now_ns();
+	rescuer->is_open = fd >= 0 && write_request(fd);
+	rescuer->asked_ns = asked.request.asked_ns;
+	if (rescuer->is_open)
+		wake(fd);
+	if (fd >= 0)
+		mt_os_close(fd);
+}
+
+/* A reply to a later request for the same device stands for one to ours, which was overwritten. */
+static void read_reply(struct rescuer *rescuer)
+{
+	struct mt_control_file file;
+	int fd = open_file(rescuer->name, O_RDONLY);
+	bool is_read;
+
+	rescuer->is_open = fd >= 0; /* else it has ended */
+	if (fd < 0)
+		return;
+	is_read = read_file(fd, &file);
+	mt_os_close(fd);
+	if (!is_read) {
+		rescuer->is_open = false;
+	} else if (file.rescue_reply.asked_ns < rescuer->asked_ns) {
+		return;
+	} else if (memcmp(file.rescue_reply.device, asked.request.device,
+			  sizeof(asked.request.device)) != 0) {
+		send_again(rescuer);
+	} else {
+		rescuer->reply = file.rescue_reply;
+		rescuer->is_open = !file.rescue_reply.is_final;
+	}
+}
+
+void mt_control_rescue_read(struct mt_rescue_gain *out)
+{
+	bool is_there = mt_files_reopen_folder(&asked.folder) == MT_ERR_OK;
+
+	*out = (struct mt_rescue_gain){.bytes = 0};
+	mt_assert(asked.count <= MT_RESCUERS_COUNT);
+	for (uint32_t i = 0; i < asked.count; i++) {
+		struct rescuer *rescuer = &asked.list[i];
+
+		if (is_there && rescuer->is_open)
+			read_reply(rescuer);
+		out->open_count += is_there && rescuer->is_open;
+		out->freed_bytes += rescuer->reply.bytes;
+		if (rescuer->reply.pid != asked.request.pid)
+			continue;
+		out->bytes += rescuer->reply.bytes;
+		if (rescuer->reply.bytes > out->most_bytes) {
+			out->most_bytes = rescuer->reply.bytes;
+			out->most_pid = mt_os_parse_number(rescuer->name);
+		}
+	}
+	if (is_there)
+		mt_os_close(asked.folder);
 }

@@ -1,8 +1,9 @@
 /* core/control_file.h -- wakes the worker thread and hands it requests. Owns the pending bits, and
  * the futex word on which the worker sleeps. Once the control file exists the word lies in it, so
  * that mtctl can wake the worker too. Any thread may call mt_control_notify; the worker thread
- * calls the rest. Takes no lock. Never loads from or stores to the mapped file, where a truncated
- * page raises SIGBUS: only the kernel (FUTEX_WAKE_OP, FUTEX_WAIT) and pread access it. */
+ * calls the rest, unless a section says otherwise. Takes no lock. Never loads from or stores to the
+ * mapped file, where a truncated page raises SIGBUS: only the kernel (FUTEX_WAKE_OP, FUTEX_WAIT)
+ * and pread access it. */
 #ifndef MT_CORE_CONTROL_FILE_H
 #define MT_CORE_CONTROL_FILE_H
 
@@ -58,5 +59,28 @@ bool mt_control_read_rescue(struct mt_rescue_request *out);
 
 /* Resets the module in a forked child: the file and the bits are the parent's. */
 void mt_control_fork_child(void);
+
+/* ---- requests to other processes ---- */
+
+/* Asks the other processes of this user for device memory that they do not use, by their control
+ * files. Only files in the folder of this process's own files, of this user, of this pid namespace
+ * and of living processes that use CUDA. Owns the list of the processes that were asked: one thread
+ * at a time may call. Allocates nothing, keeps errno, waits for no other process, and keeps no file
+ * open. */
+
+/* Sends the request to up to MT_RESCUERS_COUNT processes, with the time of each write as asked_ns.
+ * Returns how many got it; 0 also if this process has no files. */
+#define MT_RESCUERS_COUNT 64
+uint32_t mt_control_rescue_send(const struct mt_rescue_request *request);
+
+/* What they have replied so far. */
+struct mt_rescue_gain {
+	uint64_t freed_bytes; /* all of them, also to others that had asked at the same time */
+	uint64_t bytes;       /* to this process */
+	uint64_t most_bytes;  /* of the one that gave most */
+	uint64_t most_pid;    /* that one */
+	uint32_t open_count;  /* processes from which more may come */
+};
+void mt_control_rescue_read(struct mt_rescue_gain *out);
 
 #endif

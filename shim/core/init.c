@@ -1,4 +1,5 @@
-/* core/init.c -- first call, constructor, fork and end of the shim in a process. */
+/* core/init.c -- first call, constructor, fork and end of the shim in a process, and the table of
+ * its components, in order. */
 #include "core/init.h"
 
 #include <dlfcn.h>
@@ -18,10 +19,10 @@
 #include "core/files.h"
 #include "core/last_file.h"
 #include "core/log.h"
+#include "core/main_exit.h"
 #include "core/publish.h"
 #include "core/state.h"
 #include "core/thread.h"
-#include "core/main_exit.h"
 #include "core/worker.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
@@ -289,6 +290,33 @@ const struct mt_component mt_core_component = {
 	.fork_prepare = fork_prepare,
 	.fork_parent = fork_parent,
 	.fork_child = fork_child,
+};
+
+/* ---- the table of components ---- */
+
+extern const struct mt_component mt_compat_component;
+extern const struct mt_component mt_gpu_component;
+extern const struct mt_component mt_heap_component;
+extern const struct mt_component mt_pressure_component;
+extern const struct mt_component mt_purge_component;
+extern const struct mt_component mt_python_component;
+extern const struct mt_component mt_signal_component;
+
+/* Python first: its frameworks return device memory to the pool, and its collection frees heap
+ * memory. Pressure before purge: near a limit it decides first. The heap last: it takes the
+ * allocator's locks in fork, and purges what the others have freed. */
+const struct mt_component *const mt_component_table[] = {
+	&mt_python_component,
+#ifndef MT_NO_CUDA
+	&mt_gpu_component,
+#endif
+	&mt_signal_component,
+	&mt_pressure_component,
+	&mt_purge_component,
+	&mt_compat_component,
+	&mt_core_component,
+	&mt_heap_component,
+	NULL,
 };
 
 /* ---- constructor and end ---- */

@@ -24,7 +24,7 @@
  * with other sizes is refused too. mtctl refuses another version in one line and leaves its process
  * and its files alone; only files of the dead are removed, by name. The control file has the
  * version of its stats file. A shim reads the files of others only for a rescue
- * (control_rescue.c). To a kind of request that it does not know it replies MT_ERR_OLDER. The file
+ * (control_file.c). To a kind of request that it does not know it replies MT_ERR_OLDER. The file
  * of blocks (dump_layout.h) has a version of its own. */
 #ifndef MT_CORE_STATS_LAYOUT_H
 #define MT_CORE_STATS_LAYOUT_H

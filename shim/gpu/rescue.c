@@ -6,7 +6,6 @@
 #include "core/cleanup.h"
 #include "core/config.h"
 #include "core/control_file.h"
-#include "core/control_rescue.h"
 #include "core/files.h"
 #include "core/services.h"
 #include "core/publish.h"
@@ -42,7 +41,7 @@
 
 /* ---- this process asks ---- */
 
-/* The thread that asks, 0: none. acquire/release with core/control_rescue.c's list. */
+/* The thread that asks, 0: none. acquire/release with core/control_file.c's list. */
 static _Atomic uint32_t turn;
 /* The worker has made this process's files, or cannot. */
 static _Atomic bool has_begun;

@@ -14,7 +14,6 @@
 #include "core/files.h"
 #include "core/publish.h"
 #include "core/control_file.h"
-#include "core/control_rescue.h"
 #include "core/core_internal.h"
 #include "sys/os.h"
 

@@ -1,5 +1,5 @@
-/* component_table.c -- the table of components in unit tests, in the place of
- * shim/core/component_table.c: no row of it takes over malloc, signals or the process's beginning.
+/* component_table.c -- the table of components in unit tests, in the place of that in
+ * shim/core/init.c: no row of it takes over malloc, signals or the process's beginning.
  */
 #include <stddef.h>
 
