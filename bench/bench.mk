@@ -137,7 +137,7 @@ screens: all
 
 # ---- the device pool over a driver that does nothing: no GPU is needed ----
 pool_bench_src := bench/pool/pool.c $(addprefix shim/gpu/,blocks.c capture.c context.c \
-	fence.c pending.c pool.c release.c) \
+	fence.c pool.c release.c) \
 	$(addprefix shim/sys/,os.c raw_syscall.c lock.c loader.c loader_gate.c main_thread.c)
 $(bench_out)/pool: $(pool_bench_src) $(wildcard shim/gpu/*.h) tests/lib/null_driver.h bench/bench.mk
 	@mkdir -p $(@D)

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-POOL = ("blocks", "capture", "context", "fence", "pending", "pool", "release")
+POOL = ("blocks", "capture", "context", "fence", "pool", "release")
 PROGRAM = r"""
 #include <stdio.h>
 #include "gpu/pool.h"

@@ -163,7 +163,7 @@ uint64_t mt_release_over_cap(const struct mt_context *context, uint64_t bytes);
  * blocks that would be over the cap. */
 void mt_release_idle_over_cap(struct mt_context *context, uint64_t bytes);
 
-/* ---- blocks that are pending after their free (gpu/pending.c): with MT_CUDA_FREE=async alone. A
+/* ---- blocks that are pending after their free (gpu/fence.c): with MT_CUDA_FREE=async alone. A
  * free that waits leaves none; those of other threads' frees are pending while these wait. ---- */
 
 /* Asks about up to `limit` pending blocks, oldest first, until the work of one is not done: it is
