@@ -41,7 +41,7 @@ void mt_tick_note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged);
 /* Resets the peak of live bytes. */
 void mt_tick_reset_peak(void);
 
-/* ---- purge/growth_purge.c: growth ---- */
+/* ---- purge/purge.c: growth ---- */
 
 /* Returns free pages while the heap grows beside them: freed memory of one kind (objects of Python,
  * small blocks) does not serve large blocks, and the next tick may come too late. Owns the size

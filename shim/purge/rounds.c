@@ -9,7 +9,7 @@
 #include "core/log.h"
 #include "core/publish.h"
 #include "core/thread.h"
-#include "purge/purge_internal.h"
+#include "purge/policy.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"

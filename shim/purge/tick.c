@@ -16,7 +16,6 @@
 #include "heap/account.h"
 #include "heap/backend.h"
 #include "purge/policy.h"
-#include "purge/purge_internal.h"
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "sys/rss.h"

@@ -19,7 +19,6 @@
 #include "purge/purge.h"
 #include "core/control_file.h"
 #include "purge/policy.h"
-#include "purge/purge_internal.h"
 #include "settings_ctl.h"
 #include "core/files.h"
 #include "core/publish.h"

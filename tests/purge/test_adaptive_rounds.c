@@ -5,7 +5,7 @@
 
 #include "sys/os.h"
 #include "purge/purge.h"
-#include "purge/purge_internal.h"
+#include "purge/policy.h"
 
 #define MIB(n)   ((uint64_t)(n)*MT_MIB)
 #define ENDS_MAX 24

@@ -3,7 +3,7 @@
 #include "policy_sim.h"
 
 #include "purge/purge.h"
-#include "purge/purge_internal.h"
+#include "purge/policy.h"
 #include "core/core_internal.h"
 
 #define GATE MIB(64)
