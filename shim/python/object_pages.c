@@ -1,8 +1,8 @@
-#include "python/object_pages.h"
-
+/* python/object_pages.c -- the pages of the heap for small Python objects (python/objects.h). */
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "python/objects.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"

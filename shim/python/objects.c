@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "python/object_pages.h"
 #include "python/cpython.h"
 #include "python/python_internal.h"
 #include "sys/atomic.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "python/object_pages.h"
 #include "python/objects.h"
 #include "python/python_internal.h"
 
