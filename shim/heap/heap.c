@@ -2,6 +2,8 @@
  * fork, cleanups and requests of mtctl. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <strings.h>
@@ -10,8 +12,9 @@
 #include "core/config.h"
 #include "core/init.h"
 #include "core/log.h"
-#include "core/thread.h"
 #include "core/main_exit.h"
+#include "core/publish.h"
+#include "core/thread.h"
 #include "heap/account.h"
 #include "heap/asleep.h"
 #include "heap/backend.h"
@@ -19,7 +22,6 @@
 #include "heap/glibc.h"
 #include "heap/growth.h"
 #include "heap/jemalloc.h"
-#include "heap/profile_dump.h"
 #include "heap/trim.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
@@ -184,16 +186,183 @@ static void before_start(void)
 	(void)mt_asleep_wake();
 }
 
-/* ---- mtctl ---- */
+/* ---- mtctl: what the heap consists of ---- */
+
+/* The allocator's table of size classes, and its profile of live blocks by stack. Worker thread
+ * only, with no lock held, since switching the profiler on calls the loader. */
+
+#define PATH_BYTES  512
+#define LOOKS_COUNT 8
+
+/* A look of mtctl for which the profiler samples. mtctl may be killed, so each has its end. */
+static struct look {
+	uint64_t number;
+	uint64_t until_ns; /* CLOCK_MONOTONIC; 0: an empty row */
+} looks[LOOKS_COUNT];
+
+/* Whether the profiler samples when no look wants it: as it did before the first one, or as MT_PROF
+ * has been set since. */
+static bool samples_without;
+
+/* Stores the profiler's state in the snapshot: 0 missing, 1 ready, 2 sampling. */
+static void publish_profiler(void)
+{
+	const struct mt_heap_profiler *profiler = mt_backend()->profiler;
+	uint64_t state = profiler ? (uint64_t)profiler->state() : MT_PROFILER_NONE;
+
+	mt_assert(mt_thread_is_ours());
+	mt_publish_lock()->prof_state = state;
+	mt_publish_unlock();
+}
+
+static bool has_look(void)
+{
+	for (size_t i = 0; i < LOOKS_COUNT; i++)
+		if (looks[i].until_ns)
+			return true;
+	return false;
+}
+
+/* Switches the profiler as `wanted` says; it goes on while a look wants it. MT_ERR_NOT_AVAILABLE:
+ * it was not prepared at the start of the process, or the allocator has none. MT_ERR_SYSTEM: stacks
+ * cannot be walked here. */
+static enum mt_err follow_setting(const struct mt_config *wanted)
+{
+	const struct mt_heap_profiler *profiler = mt_backend()->profiler;
+	bool on = wanted->prof == MT_PROF_ON;
+	enum mt_err error = profiler ? profiler->sample(on || has_look()) : MT_ERR_NOT_AVAILABLE;
+
+	if (error == MT_ERR_OK)
+		samples_without = on;
+	return error;
+}
+
+/* The row of a look, an empty one, or that of the look which ends first. */
+static struct look *find_look(uint64_t number)
+{
+	struct look *found = &looks[0];
+
+	for (size_t i = 0; i < LOOKS_COUNT; i++) {
+		if (looks[i].until_ns && looks[i].number == number)
+			return &looks[i];
+		if (looks[i].until_ns < found->until_ns)
+			found = &looks[i];
+	}
+	return found;
+}
+
+static enum mt_err begin_look(uint64_t number, uint64_t until_ns)
+{
+	const struct mt_heap_profiler *profiler = mt_backend()->profiler;
+	struct look *look = find_look(number);
+	enum mt_err error = MT_ERR_OK;
+
+	mt_assert(mt_thread_is_ours() && until_ns);
+	if (!has_look()) {
+		samples_without = profiler->state() == MT_PROFILER_SAMPLES;
+		error = samples_without ? MT_ERR_OK : profiler->sample(true);
+	}
+	if (error == MT_ERR_OK)
+		*look = (struct look){.number = number, .until_ns = until_ns};
+	return error;
+}
+
+static void end_look(struct look *look)
+{
+	mt_assert(look >= looks && look < looks + LOOKS_COUNT);
+	*look = (struct look){0};
+	if (!has_look())
+		(void)mt_backend()->profiler->sample(samples_without);
+}
+
+/* Has the profiler sample for a look of mtctl (MT_REQUEST_SAMPLE), extends its time, or ends it.
+ * Sampling ends with the last look if MT_PROF, or MALLOC_CONF, does not want it. Errors: as
+ * follow_setting, and MT_ERR_INVALID, MT_ERR_RANGE for a malformed value. */
+static enum mt_err handle_look(const struct mt_request *request)
+{
+	const struct mt_heap_profiler *profiler = mt_backend()->profiler;
+	const char *space = strchr(request->value, ' ');
+	uint64_t number = mt_os_parse_number(request->value);
+	uint64_t ms = space ? mt_os_parse_number(space) : 0;
+	struct look *look = find_look(number);
+
+	if (!profiler || profiler->state() == MT_PROFILER_NONE)
+		return MT_ERR_NOT_AVAILABLE;
+	if (!space)
+		return MT_ERR_INVALID;
+	if (ms > MT_SAMPLE_MS_MAX)
+		return MT_ERR_RANGE;
+	if (ms)
+		return begin_look(number, mt_os_now_ns() + ms * MT_NS_PER_MS);
+	if (look->until_ns && look->number == number)
+		end_look(look);
+	return MT_ERR_OK;
+}
+
+/* Ends looks whose time is over. Returns when the next one ends, in ns of CLOCK_MONOTONIC;
+ * UINT64_MAX: none. */
+static uint64_t end_looks(uint64_t now_ns)
+{
+	uint64_t next_ns = UINT64_MAX;
+
+	mt_assert(mt_thread_is_ours());
+	for (size_t i = 0; i < LOOKS_COUNT; i++) {
+		if (looks[i].until_ns && looks[i].until_ns <= now_ns)
+			end_look(&looks[i]);
+		if (looks[i].until_ns && looks[i].until_ns < next_ns)
+			next_ns = looks[i].until_ns;
+	}
+	return next_ns;
+}
+
+/* Fills and publishes the table of size classes. */
+static enum mt_err publish_classes(void)
+{
+	struct mt_heap_class found[MT_CLASSES_COUNT];
+	struct mt_stats_class table[MT_CLASSES_COUNT];
+	uint32_t count;
+
+	if (!mt_backend()->classes)
+		return MT_ERR_NOT_AVAILABLE;
+	mt_assert(mt_thread_is_ours());
+	count = mt_backend()->classes(found, MT_CLASSES_COUNT);
+	for (uint32_t i = 0; i < count; i++)
+		table[i] = (struct mt_stats_class){.block_bytes = found[i].block_bytes,
+						   .live_count = found[i].live_count};
+	mt_publish_set_classes(table, count);
+	return MT_ERR_OK;
+}
+
+/* Writes a profile, beside the stats file. */
+static enum mt_err dump_profile(void)
+{
+	const struct mt_heap_profiler *profiler = mt_backend()->profiler;
+	char path[PATH_BYTES];
+	enum mt_err answer = profiler && profiler->state() != MT_PROFILER_NONE
+				     ? MT_ERR_OK
+				     : MT_ERR_NOT_AVAILABLE;
+	enum mt_err placed;
+
+	mt_assert(mt_thread_is_ours());
+	if (answer == MT_ERR_OK)
+		answer = mt_publish_begin_dump(path, sizeof(path));
+	if (answer != MT_ERR_OK)
+		return answer;
+	answer = profiler->dump(path);
+	placed = mt_publish_end_dump(MT_DUMP_HEAP, answer == MT_ERR_OK);
+	return answer != MT_ERR_OK ? answer : placed;
+}
+
+/* ---- mtctl: requests ---- */
 
 static bool request(const struct mt_request *wanted, enum mt_err *out)
 {
 	if (wanted->kind == MT_REQUEST_CLASSES)
-		*out = mt_heap_profile_classes();
+		*out = publish_classes();
 	else if (wanted->kind == MT_REQUEST_PROFILE)
-		*out = mt_heap_profile_profile();
+		*out = dump_profile();
 	else if (wanted->kind == MT_REQUEST_SAMPLE)
-		*out = mt_heap_profile_look(wanted);
+		*out = handle_look(wanted);
 	else
 		return false;
 	return true;
@@ -203,7 +372,7 @@ static bool request(const struct mt_request *wanted, enum mt_err *out)
 static enum mt_err check_setting(const struct mt_config *wanted, const char *name)
 {
 	if (strcasecmp(name, "prof") == 0 || strcasecmp(name, "MT_PROF") == 0)
-		return mt_heap_profile_follow(wanted);
+		return follow_setting(wanted);
 	return MT_ERR_OK;
 }
 
@@ -212,13 +381,13 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 	mt_assert(mt_thread_is_ours());
 	mt_heap_trim_tick(bits);
 	(void)mt_address_space_follow();
-	return mt_heap_profile_tick(now_ns);
+	return end_looks(now_ns);
 }
 
 static void publish(bool all)
 {
 	if (all)
-		mt_heap_profile_publish();
+		publish_profiler();
 }
 
 const struct mt_component mt_heap_component = {
