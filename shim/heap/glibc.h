@@ -78,11 +78,13 @@ extern _Atomic uintptr_t mt_brk_range_word; /* a length, a multiple of 16; and f
  * it late takes the slow path, which is exact. */
 extern uintptr_t mt_glibc_range_end;
 
-/* Returns true only if mt_glibc_range_add would return MT_BRK_INSIDE. A flag does no harm: the
- * first block beyond the end begins 16 bytes after it. */
+/* Returns true only if mt_glibc_range_add would return MT_BRK_INSIDE. | 15: a block may begin at
+ * the very end of the range, and flags make the word larger than the length. */
 static inline bool mt_glibc_range_is_inside(const void *block)
 {
-	return (uintptr_t)block - mt_glibc_range_base < mt_load_relaxed(&mt_brk_range_word);
+	uintptr_t at = (uintptr_t)block - mt_glibc_range_base;
+
+	return (at | 15) < mt_load_relaxed(&mt_brk_range_word);
 }
 
 /* Returns whether a block may be one of libc's: false for most of jemalloc's. They lie higher, or

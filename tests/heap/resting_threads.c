@@ -1,14 +1,19 @@
 /* resting_threads.c COUNT SMALLEST LARGEST KB -- so many threads take 1 MB three times in blocks of
- * these bytes, free all of it, and wait, each in one of four ways. Waits up to 20 s until no more
+ * these bytes, free all of it, and wait, each in one of six ways. Waits up to 20 s until no more
  * than KB are resident that are no file's, and prints how many are. Then wakes the threads up: they
  * work once more. Returns how many bytes were not as they had been written. */
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rollup.h"
@@ -21,7 +26,7 @@ static pthread_barrier_t freed;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
 static _Atomic int awake;
-static int channel[2];
+static int channel[2], full[2];
 static _Atomic int wrong;
 
 static void work(uint32_t seed)
@@ -49,9 +54,10 @@ static void work(uint32_t seed)
 static void wait_in_some_way(int number)
 {
 	struct pollfd input = {.fd = channel[0], .events = POLLIN};
-	char byte;
+	char byte = 0;
+	pid_t child;
 
-	switch (number % 4) {
+	switch (number % 6) {
 	case 0:
 		pthread_mutex_lock(&mutex);
 		while (!awake)
@@ -63,6 +69,17 @@ static void wait_in_some_way(int number)
 		break;
 	case 2:
 		(void)!read(channel[0], &byte, 1);
+		break;
+	case 3:
+		(void)!write(full[1], &byte, 1);
+		break;
+	case 4:
+		child = fork();
+		if (child == 0) {
+			(void)!read(channel[0], &byte, 1);
+			_exit(0);
+		}
+		(void)waitpid(child, NULL, 0);
 		break;
 	default:
 		while (!awake)
@@ -83,14 +100,27 @@ static void *run(void *number)
 	return NULL;
 }
 
+/* Fills a pipe: who writes to it from then on waits. */
+static bool fill(int pipe_end)
+{
+	static const char page[4096];
+	int flags = fcntl(pipe_end, F_GETFL);
+	bool is_set = fcntl(pipe_end, F_SETFL, flags | O_NONBLOCK) == 0;
+
+	while (write(pipe_end, page, sizeof(page)) > 0)
+		;
+	return is_set && errno == EAGAIN && fcntl(pipe_end, F_SETFL, flags) == 0;
+}
+
 int main(int argc, char **argv)
 {
 	int count = argc > 4 ? atoi(argv[1]) : 1;
 	long wanted_kb = argc > 4 ? atol(argv[4]) : 0;
 
+	(void)signal(SIGPIPE, SIG_IGN);
 	smallest = argc > 4 ? strtoull(argv[2], NULL, 10) : LEAST;
 	largest = argc > 4 ? strtoull(argv[3], NULL, 10) : smallest;
-	if (pipe(channel) != 0)
+	if (pipe(channel) != 0 || pipe(full) != 0 || !fill(full[1]))
 		return 255;
 	pthread_barrier_init(&freed, NULL, (unsigned)count + 1);
 	for (intptr_t i = 0; i < count; i++) {
@@ -107,6 +137,7 @@ int main(int argc, char **argv)
 	awake = 1;
 	pthread_cond_broadcast(&woken);
 	pthread_mutex_unlock(&mutex);
+	close(full[0]);
 	for (int i = 0; i < count; i++)
 		if (write(channel[1], "", 1) != 1)
 			return 255;

@@ -71,6 +71,19 @@ Test(brk_range, is_never_extended_once_it_is_frozen)
 	cr_expect_not(mt_glibc_range_give_up());
 }
 
+/* A thread got such a block of libc's while another woke the process up, and its free aborted:
+ * "invalid pointer", in a third of the runs of glibc's tst-malloc-thread-fail on a busy machine. */
+Test(brk_range, that_is_frozen_has_no_block_that_begins_at_its_end)
+{
+	char *base = begin();
+
+	extend(PAGE);
+	cr_expect(mt_glibc_range_freeze());
+	extend(PAGE);
+	cr_expect_not(mt_glibc_range_is_inside(base + PAGE));
+	cr_expect(mt_glibc_range_is_inside(base + PAGE - 16));
+}
+
 Test(brk_range, has_at_its_freezing_all_that_lies_below_the_program_break)
 {
 	char *base = begin();
