@@ -216,3 +216,12 @@ def test_a_process_that_has_just_called_exec_is_not_said_to_lack_the_shim(ctl, m
 	codes = [ctl("trim", process.pid).returncode for _ in range(20)]
 
 	assert NOT_SHIMMED not in codes, codes
+
+
+def test_tables_fit_a_terminal_of_40_columns(ctl, fake):
+	pid = fake()
+
+	for words in (["ps"], ["trim", "--dry-run", pid], ["stat", pid]):
+		lines = ctl(*words, COLUMNS="40", LINES="24").stdout.splitlines()
+		table = [line for line in lines if re.match(r"(  )?(all|RSS|PID|\d+) ", line.strip())][:3]
+		assert table and max(map(len, table)) <= 40, (words, lines)
