@@ -7,7 +7,12 @@
 #include "ctl/channel/stats_dir.h"
 #include "ctl/figures/setting.h"
 #include "ctl/output/text.h"
+#include "ctl/process/clock.h"
 #include "ctl/process/read_file.h"
+
+/* how often, and how far apart, for the shim in a process */
+#define LOOKS_MAX 10
+#define LOOK_MS   10u
 
 /* Refuses a valid file of another process that was copied or renamed. Also refuses a file that the
  * process wrote before its exec: the new program does not read the control file. */
@@ -322,11 +327,16 @@ enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 	return mt_error_exit(error);
 }
 
+/* A process that has just called exec carries the shim when its loader has mapped it. */
 static enum mt_exit find_pid(pid_t pid, bool with_shim, struct mt_process *out)
 {
 	struct mt_error_reason why;
 	enum mt_err error = mt_process_find(pid, out, &why);
 
+	for (int i = 0; i < LOOKS_MAX && !error && with_shim && !out->shimmed; i++) {
+		mt_clock_sleep_ms(LOOK_MS);
+		error = mt_process_find(pid, out, &why);
+	}
 	if (!error)
 		return with_shim && !out->shimmed ? mt_process_refuse_bare(out) : MT_EXIT_OK;
 	return mt_error_fail(error == MT_ERR_TIMEOUT   ? MT_EXIT_NO_ANSWER

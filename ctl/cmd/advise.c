@@ -11,7 +11,9 @@
 /* seconds awake below which the advice is uncertain */
 #define SHORT_S 30.0
 
-static void print_text(const struct mt_facts *facts, const struct mt_diagnosis *found)
+/* all_count: of the findings, also those that no setting mends. */
+static void print_text(const struct mt_facts *facts, const struct mt_diagnosis *found,
+		       size_t all_count)
 {
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
 	struct mt_memory_parts parts = mt_memory_parts_of_snapshot(now, now->rss_bytes);
@@ -32,6 +34,10 @@ static void print_text(const struct mt_facts *facts, const struct mt_diagnosis *
 			printf("  now          %s\n", found->list[i].command);
 		printf("  at a start   %s\n", found->list[i].environment);
 	}
+	if (all_count > found->count)
+		printf("\n%s that no setting mends: mtctl doctor %d\n",
+		       mt_text_counted(all_count - found->count, "finding", "findings").text,
+		       (int)facts->process.pid);
 	if (awake_s < SHORT_S)
 		printf("\nit has been awake for %.0f s: ask again when it has done more of its "
 		       "work\n",
@@ -62,6 +68,7 @@ static int advise(const char *word, bool json)
 	struct mt_error_reason why;
 	struct mt_process process;
 	int code = mt_target_find(word, &process);
+	size_t all_count;
 	enum mt_err error;
 
 	if (code != MT_EXIT_OK)
@@ -72,8 +79,9 @@ static int advise(const char *word, bool json)
 		code = mt_target_fail(&process, error, &why);
 	} else {
 		mt_findings_of_one_look(facts, &found);
+		all_count = found.count;
 		mt_findings_with_setting(&found);
-		(json ? print_json : print_text)(facts, &found);
+		json ? print_json(facts, &found) : print_text(facts, &found, all_count);
 	}
 	mt_diagnosis_free(&found);
 	free(facts);

@@ -45,8 +45,8 @@ static void show_section(struct page *page, const char *title, const struct mt_f
 	mt_diagnosis_free(&found);
 }
 
-/* What no rule of the section before has said: causes, and settings that would suit it better. The
- * set-up is in order all the same: they are notes. */
+/* What one look shows, without that of the section before. The set-up is in order all the same:
+ * they are notes. */
 static void show_now(struct page *page, const char *title, const struct mt_facts *facts)
 {
 	struct mt_diagnosis found = {.count = 0};
@@ -55,7 +55,7 @@ static void show_now(struct page *page, const char *title, const struct mt_facts
 	for (size_t i = 0; i < found.count; i++) {
 		struct mt_finding note = found.list[i];
 
-		if (note.verdict == MT_VERDICT_NONE && !*note.environment)
+		if (note.shown & MT_SHOWN_PROCESS)
 			continue;
 		note.state = MT_NOTE;
 		snprintf(note.text, sizeof(note.text), "%s: %.600s", mt_finding_word(&note),

@@ -122,6 +122,7 @@ int mt_command_stat(int argc, char **argv)
 
 #define LABEL     "%-10s "
 #define BAR_CELLS 50
+#define BAR_FROM  23 /* its column */
 #define ODD_SHOWN 3
 
 /* A smaller difference of charge and RSS is page tables and the kernel's stocks. */
@@ -150,9 +151,13 @@ static void print_rank(const struct mt_stats_head *head)
 static void print_parts(const struct mt_stats_snapshot *now)
 {
 	const struct mt_memory_parts parts = mt_memory_parts_of_snapshot(now, now->rss_bytes);
+	int columns, rows, cells = BAR_CELLS;
 
+	mt_table_screen(&columns, &rows);
+	if (columns && columns < BAR_FROM + BAR_CELLS)
+		cells = columns > BAR_FROM ? columns - BAR_FROM : 1;
 	printf(LABEL "%10s  %s\n", "RSS", mt_text_bytes(now->rss_bytes).text,
-	       mt_parts_bar(&parts, now->rss_bytes, BAR_CELLS).text);
+	       mt_parts_bar(&parts, now->rss_bytes, cells).text);
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
 		printf("  %-8s %10s  %s %s\n", mt_memory_part_word((enum mt_memory_part)i),
 		       mt_text_bytes(parts.bytes[i]).text,

@@ -88,35 +88,41 @@ static int trim_preview(const struct mt_process *list, size_t count, uint32_t le
 	mt_table_print(table);
 	printf("REUSABLE%s would be returned%s; nothing was changed\n",
 	       level == MT_LEVEL_HEAVY ? " and GPU IDLE" : "",
-	       level == MT_LEVEL_PURGE ? "" : ", and what Python's gc frees");
+	       level == MT_LEVEL_PURGE ? "" : ", and what Python's gc frees if it is enabled");
 	return worst;
 }
 
 /* Says on stderr what a collection has cost Python's main thread, and what it is expected to cost:
  * as much for each live byte as the last one, else a millisecond for each MB (100 to 170 ms for 125
- * MB of small dicts, CPython 3.11). Costs a read of the stats file. */
+ * MB of small dicts, CPython 3.11). Only a collection tells whether the program has disabled it.
+ * Costs a read of the stats file. */
 static void say_gc(const struct mt_process *process, bool dry_run, struct mt_stats_file *file)
 {
-	const struct mt_stats_cleanup *last = NULL;
+	const struct mt_stats_cleanup *last;
 	struct mt_error_reason why;
 	uint64_t live, expected_ns;
 
 	if (mt_target_read(process, file, &why) != MT_ERR_OK || !file->head.python)
 		return;
+	last = mt_cleanup_last_gc(file);
+	if (last && last->gc_state == MT_GC_DISABLED) {
+		mt_error_say("process %d (%s): the program had disabled Python's gc when a cleanup "
+			     "last asked for it: nothing is collected until it enables it",
+			     (int)process->pid, process->comm);
+		return;
+	}
 	live = file->head.snapshot.heap_live_bytes;
-	for (size_t i = 0; i < MT_CLEANUPS_COUNT; i++)
-		if (file->cleanups[i].gc_ns && (!last || file->cleanups[i].number > last->number))
-			last = &file->cleanups[i];
 	expected_ns = last && last->live_before_bytes
 			      ? (uint64_t)((double)last->gc_ns * (double)live /
 					   (double)last->live_before_bytes)
 			      : live * 1000000u / 1048576u;
 	mt_error_say("process %d (%s): Python's main thread %s while its gc collects: %s%s, "
 		     "about %s is expected; --purge leaves it out, and so does the library if "
-		     "forked processes share many of its pages",
+		     "forked processes share many of its pages%s",
 		     (int)process->pid, process->comm, dry_run ? "would stand" : "stands",
 		     last ? "the last collection took " : "none has run yet",
-		     last ? mt_text_ns(last->gc_ns).text : "", mt_text_ns(expected_ns).text);
+		     last ? mt_text_ns(last->gc_ns).text : "", mt_text_ns(expected_ns).text,
+		     last ? "" : ", or if the program has disabled it (gc.disable())");
 }
 
 struct trim {

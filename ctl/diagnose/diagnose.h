@@ -293,6 +293,7 @@ struct mt_finding {
 	char id[24];             /* for scripts; of a cause the word of its verdict */
 	enum mt_state state;     /* FACT: neither good nor bad, and `id` is its label */
 	enum mt_verdict verdict; /* of a cause; else MT_VERDICT_NONE */
+	unsigned shown;          /* of its rule: enum mt_shown */
 	double bytes;            /* explained; growth counts up to the horizon */
 	double confidence;       /* 0 to 1 */
 	double growth_per_s;     /* the part of the growth of RSS that it explains */
@@ -444,6 +445,14 @@ static inline bool mt_diagnose_counts_heap(const struct mt_stats_snapshot *from)
 /* Returns whether the live bytes of malloc are known: the process is awake, and its allocator
  * counts them. */
 bool mt_diagnose_knows_live(const struct mt_facts *facts);
+
+/* Returns what the last cleanup that asked Python to collect says of it, first the one of diagnose;
+ * MT_GC_NONE: none has an answer. */
+uint32_t mt_facts_gc_state(const struct mt_facts *facts);
+
+/* Returns how many idle bytes the user has chosen to have kept; 0: by default (MT_SLACK_MB,
+ * MT_SLACK_PCT). */
+uint64_t mt_facts_chosen_slack(const struct mt_facts *facts);
 
 /* Adds the advice to have Python's small objects in the heap of the library, by what this Python
  * reads; `why` ends it. */

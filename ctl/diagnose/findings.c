@@ -390,6 +390,8 @@ void mt_rules_run(const struct mt_facts *facts, unsigned shown, struct mt_diagno
 		if (!(rules[i].shown & shown) || !has(facts, rules[i].needs))
 			continue;
 		rules[i].run(facts, out);
+		for (size_t k = before; k < out->count; k++)
+			out->list[k].shown = rules[i].shown;
 		if (out->count > before && is_second(out, &out->list[out->count - 1]))
 			out->count--;
 	}

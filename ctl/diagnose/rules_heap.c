@@ -15,6 +15,8 @@
 /* of the growth of live bytes: enough to name the class, and to show it */
 #define CLASS_SHARE       0.5
 #define CLASS_SHOWN_SHARE 0.25
+/* in a leak of a Python program whose collector may be disabled: not high */
+#define UNASKED_CONFIDENCE 0.7
 /* one look reads the history of so long in the place of samples */
 #define NOW_S 4.0
 /* with fewer threads it is not the number of arenas that leaves blocks far apart */
@@ -97,13 +99,14 @@ static void show_hoard(const struct mt_facts *facts, const struct hoard *hoard,
 			facts->last.head.allocator, mt_stats_word_mode(facts->last.head.mode));
 }
 
-/* What of the hoard a trim returns; 0 if that is too little for a finding. */
+/* What of the hoard a trim returns; 0 if that is too little for a finding, or no more than what the
+ * user has chosen to keep. */
 static uint64_t returnable_bytes(const struct mt_facts *facts, const struct hoard *hoard)
 {
 	uint64_t bytes = facts->trim.done ? mt_min_u64(hoard->returned_bytes, hoard->kept_bytes)
 					  : hoard->idle_bytes;
 
-	return bytes >= gate_bytes(facts) ? bytes : 0;
+	return bytes >= mt_max_u64(gate_bytes(facts), mt_facts_chosen_slack(facts)) ? bytes : 0;
 }
 
 void mt_rule_returnable(const struct mt_facts *facts, struct mt_diagnosis *out)
@@ -289,6 +292,13 @@ static uint64_t freed_by_gc(const struct mt_facts *facts)
 		       : 0;
 }
 
+/* Whether nobody knows that Python's collector is enabled: without it garbage in cycles grows as a
+ * leak does. */
+static bool may_be_cycles(const struct mt_facts *facts)
+{
+	return facts->is_python && mt_facts_gc_state(facts) == MT_GC_NONE;
+}
+
 static double leak_confidence(const struct mt_facts *facts, const struct mt_trend *live)
 {
 	double confidence = live->confidence * mt_diagnose_build_up_trust(facts, live, live->last);
@@ -300,8 +310,10 @@ static double leak_confidence(const struct mt_facts *facts, const struct mt_tren
 	if (facts->has_woken && live->decided_s < facts->duration_s * WOKEN_TIME_SHARE &&
 	    live->growth < live->last * WOKEN_SHARE)
 		confidence *= 0.5;
-	if (facts->trim.done && facts->trim.record.gc_state == MT_GC_DISABLED)
+	if (mt_facts_gc_state(facts) == MT_GC_DISABLED)
 		confidence *= 0.5; /* uncollected cycles look the same */
+	if (may_be_cycles(facts))
+		confidence = fmin(confidence, UNASKED_CONFIDENCE);
 	return confidence * (back < 1 ? 1 - back : 0);
 }
 
@@ -361,7 +373,13 @@ void mt_diagnose_show_lines(const struct mt_facts *facts, struct mt_finding *fin
 /* What a cleanup could do about it. */
 static void show_trim(const struct mt_facts *facts, struct mt_finding *finding)
 {
-	if (facts->trim.done && facts->is_python)
+	if (may_be_cycles(facts)) {
+		mt_finding_show(finding, "Python's gc", "gc_asked", 0,
+				"not asked to collect; if it is disabled, this may be garbage");
+		mt_finding_advise(finding,
+				  "Run mtctl diagnose PID --gc, which collects: it tells a "
+				  "leak from garbage in cycles.");
+	} else if (facts->trim.done && facts->is_python)
 		mt_finding_show(
 			finding, "Python's gc freed of it", "gc_freed_bytes",
 			(double)freed_by_gc(facts), "%s (gc: %s, %s)",
@@ -392,9 +410,10 @@ void mt_rule_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 			 mt_text_count(class.block_bytes).text);
 	finding = mt_finding_add(
 		out, MT_VERDICT_LEAK, live->slope * MT_DIAGNOSE_HORIZON_S,
-		leak_confidence(facts, live), "live memory grows by %s (95 %%: %s to %s)%s",
+		leak_confidence(facts, live), "live memory grows by %s (95 %%: %s to %s)%s%s",
 		mt_diagnose_rate(live->slope).text, mt_diagnose_rate(live->slope_low).text,
-		mt_diagnose_rate(live->slope_high).text, blocks);
+		mt_diagnose_rate(live->slope_high).text, blocks,
+		may_be_cycles(facts) ? ": a leak, or garbage if Python's gc is disabled" : "");
 	finding->growth_per_s = live->slope;
 	finding->block_bytes = class.share >= CLASS_SHARE ? class.block_bytes : 0;
 	mt_finding_trend(finding, "live heap", "live", live);

@@ -82,6 +82,15 @@ void mt_rule_cycles(const struct mt_facts *facts, struct mt_diagnosis *out)
 		"Look at gc.get_threshold(): a high first or third number lets garbage wait.");
 }
 
+uint32_t mt_facts_gc_state(const struct mt_facts *facts)
+{
+	const struct mt_stats_cleanup *last = mt_cleanup_last_gc(&facts->last);
+
+	if (facts->trim.done && facts->trim.record.gc_state != MT_GC_NONE)
+		return facts->trim.record.gc_state;
+	return last ? last->gc_state : MT_GC_NONE;
+}
+
 /* Without collections nobody knows how much of the live bytes is garbage. If nothing grows there
  * is little, and many services disable the collector. */
 void mt_rule_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
@@ -89,8 +98,7 @@ void mt_rule_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
 	const struct mt_trend *trend = &out->live;
 	struct mt_finding *finding;
 
-	if (!facts->trim.done || facts->trim.record.gc_state != MT_GC_DISABLED ||
-	    trend->shape != MT_TREND_GROWS)
+	if (mt_facts_gc_state(facts) != MT_GC_DISABLED || trend->shape != MT_TREND_GROWS)
 		return;
 	finding = mt_finding_add(
 		out, MT_VERDICT_PYTHON_GC_OFF, trend->slope * MT_DIAGNOSE_HORIZON_S,
@@ -99,7 +107,7 @@ void mt_rule_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_diagnose_rate(trend->slope).text);
 	finding->growth_per_s = trend->slope;
 	mt_finding_show(finding, "collector", "gc_disabled", 1,
-			"disabled by the program; the requested cleanup has respected it");
+			"disabled by the program; the last request to collect respected it");
 	mt_finding_trend(finding, "live heap", "live", trend);
 	mt_finding_bytes(finding, "live heap at the end", "heap_live_bytes",
 			 mt_text_round_u64(out->live.last));

@@ -67,6 +67,20 @@ static uint64_t purge_threshold(const struct mt_facts *facts)
 				     setting(facts, "slack_mb"), setting(facts, "slack_pct"));
 }
 
+uint64_t mt_facts_chosen_slack(const struct mt_facts *facts)
+{
+	const struct mt_stats_file *file = &facts->last;
+
+	for (size_t i = 0; i < file->head.settings_count; i++) {
+		const char *origin = file->settings[i].origin;
+
+		if (strncmp(file->settings[i].name, "slack_", 6) == 0 && *origin &&
+		    strcmp(origin, "default") != 0)
+			return purge_threshold(facts);
+	}
+	return 0;
+}
+
 /* Appends a note with settings that help: in lower case live ones ("idle_ms=2000"), which a command
  * changes at once, else as they stand in the environment of the next start. */
 __attribute__((format(printf, 5, 6))) static void recommend(const struct mt_facts *facts,
@@ -182,7 +196,7 @@ void mt_rule_kept_without_budget(const struct mt_facts *facts, struct mt_diagnos
 
 /* Writes the setting under which such purges are not made, and what it keeps resident: a longer
  * wait for those of idle bytes, for those after a fall of live bytes a slack above what each
- * returned. False if it is set already. */
+ * returned. False if the settings of now make no such purge. */
 static bool find_patience(const struct mt_facts *facts, char *out, char *out_keeps,
 			  size_t out_bytes)
 {
@@ -191,6 +205,8 @@ static bool find_patience(const struct mt_facts *facts, char *out, char *out_kee
 	uint64_t a_purge = now->purged_bytes / now->purge_count,
 		 slack_mb = a_purge / MT_MIB * 5 / 4 / 16 * 16 + 16;
 
+	if (a_purge < mt_facts_chosen_slack(facts))
+		return false;
 	if (made[MT_REASON_LIVE_DROP] <= made[MT_REASON_IDLE]) {
 		snprintf(out, out_bytes, "idle_ms=2000");
 		snprintf(out_keeps, out_bytes, "%.30s a purge for 2 s",

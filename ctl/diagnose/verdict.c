@@ -564,7 +564,7 @@ static void show_seen(const struct mt_facts *facts, struct mt_finding *finding)
 	mt_finding_show(finding, "samples", "samples_count", (double)facts->samples_count,
 			"%zu in %.1f s", facts->samples_count, mt_facts_seconds(facts));
 	if (facts->samples_count)
-		mt_finding_bytes(finding, "RSS at the end", "rss_bytes",
+		mt_finding_bytes(finding, "RSS, last sample", "rss_bytes",
 				 mt_facts_last(facts)->rss_bytes);
 }
 

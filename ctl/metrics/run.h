@@ -55,7 +55,7 @@ void mt_runs_free(struct mt_runs *runs);
 #define MT_RUN_FIGURES(X)                                                                          \
 	X(PEAK, "peak RSS", "rss_peak_pct", rss.peak)                                              \
 	X(MEAN, "mean RSS", "rss_mean_pct", rss.mean)                                              \
-	X(END, "RSS at the end", "rss_end_pct", rss.end)                                           \
+	X(END, "RSS before the end", "rss_end_pct", rss.end)                                       \
 	X(GPU, "peak GPU, reserved", "gpu_reserved_peak_pct", gpu.peak)                            \
 	X(TIME, "time", "duration_pct", seconds)                                                   \
 	X(CPU, "CPU time", "cpu_pct", cpu_s)

@@ -17,7 +17,8 @@
 struct mt_table {
 	char sides[COLUMNS_MAX]; /* '<' or '>' */
 	size_t columns_count, cells_count;
-	char **cells; /* row by row, the headings first */
+	int screen_columns; /* of what is printed; 0: no screen */
+	char **cells;       /* row by row, the headings first */
 };
 
 void mt_table_add(struct mt_table *table, const char *text)
@@ -96,18 +97,22 @@ static int width_of(const struct mt_table *table, size_t column)
 	return width;
 }
 
+/* A row that is wider than the screen goes on in the next line. */
 static void write_row(const struct mt_table *table, size_t first, const int *widths, FILE *to)
 {
+	int at = 0;
+
 	for (size_t i = 0; i < table->columns_count && first + i < table->cells_count; i++) {
 		const char *cell = table->cells[first + i];
-		bool is_last = i + 1 == table->columns_count;
-		int blanks = widths[i] - width_of_text(cell);
+		bool is_left = table->sides[i] == '<', is_last = i + 1 == table->columns_count;
+		int own = width_of_text(cell), width = is_left && is_last ? own : widths[i];
+		bool breaks = i && table->screen_columns && at + 2 + width > table->screen_columns;
 
-		fprintf(to, "%*s%s", table->sides[i] == '>' ? blanks : 0, "", cell);
-		if (table->sides[i] == '<' && !is_last) /* no blanks at the end of a line */
-			fprintf(to, "%*s", blanks, "");
-		if (!is_last)
-			fputs("  ", to);
+		fputs(!i ? "" : breaks ? "\n    " : "  ", to);
+		at = breaks ? 4 + width : at + (i ? 2 : 0) + width;
+		/* the last cell has no blanks behind it */
+		fprintf(to, "%*s%s%*s", is_left ? 0 : width - own, "", cell,
+			is_left ? width - own : 0, "");
 	}
 }
 
@@ -142,6 +147,9 @@ static void print_line(void *data, size_t row, const char *line)
 
 void mt_table_print(struct mt_table *table)
 {
+	int rows;
+
+	mt_table_screen(&table->screen_columns, &rows);
 	mt_table_each_line(table, print_line, NULL);
 }
 

@@ -32,7 +32,7 @@ void mt_table_add_bytes(struct mt_table *table, bool known, uint64_t bytes);
 void mt_table_each_line(struct mt_table *table,
 			void (*take)(void *data, size_t row, const char *line), void *data);
 
-/* Prints the table to stdout, and frees it. */
+/* Prints the table to stdout, each row in as many lines as it takes on the screen, and frees it. */
 void mt_table_print(struct mt_table *table);
 void mt_table_free(struct mt_table *table);
 

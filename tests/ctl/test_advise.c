@@ -262,6 +262,25 @@ Test(advise, a_cost_within_the_budget_is_told_and_no_setting_is_advised)
 	cr_expect_str_empty(only.environment);
 }
 
+/* 200 MB idle throughout, below a slack of 208 MB of this origin. */
+static struct mt_facts *keeping(const char *origin)
+{
+	struct mt_facts *facts = in_vain();
+
+	facts->samples[0].idle_bytes = facts->samples[0].slack_bytes = 200 * MT_MIB;
+	facts->samples[0].live_bytes = 700 * MT_MIB;
+	put_setting(facts, "slack_mb", "208");
+	for (size_t i = 0; i < facts->last.head.settings_count; i++)
+		strcpy(facts->last.settings[i].origin, origin);
+	return facts;
+}
+
+Test(advise, what_the_user_has_chosen_to_keep_is_neither_a_hoard_nor_advised_against)
+{
+	cr_expect_str_eq(first_id(keeping("default")), "hoard");
+	cr_expect_str_empty(first_id(keeping("mtctl set")));
+}
+
 Test(advise, one_look_says_that_cleaning_takes_many_times_its_budget)
 {
 	struct mt_facts *facts = plain();

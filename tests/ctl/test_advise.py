@@ -88,6 +88,18 @@ def test_the_text_says_what_to_paste_now_and_at_a_start(fake, ctl):
 	assert f"  now          mtctl set {pid} budget_pct=5\n  at a start   MT_BUDGET_PCT=5\n" in got
 
 
+def test_a_finding_that_no_setting_mends_is_in_doctor_as_in_stat_and_counted_by_advise(fake, ctl):
+	pid = fake(values={"uptime_ms": 600000, "purge_count": 300, "purged_bytes": 30000 << 20, "refault_count": 30000 * 256,
+	                   "purge_cost_ns": 6 * 10**9, "refault_cost_ns": 6 * 10**9, "budget_balance_ns": 10**9},
+	           settings={"idle_ms": ["500", "default"], "budget_pct": ["3", "default"]})
+
+	stat, doctor, advise = (ctl(word, pid).stdout for word in ("stat", "doctor", "advise"))
+
+	assert "within MT_BUDGET_PCT=3" in stat, stat
+	assert "within MT_BUDGET_PCT=3" in doctor, doctor
+	assert f"nothing to change\n\n1 finding that no setting mends: mtctl doctor {pid}\n" in advise, advise
+
+
 def test_hostile_text_is_neither_shown_nor_pasted(fake, ctl, plain):
 	oom = {"number": 1, "cause": 1, "asked_bytes": 1 << 28, "framework_idle_bytes": 1 << 30}
 	hostile = dict(plain, PYTORCH_CUDA_ALLOC_CONF="a:1\x1b[31m;$(id)\n\u00e9")

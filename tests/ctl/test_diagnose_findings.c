@@ -841,6 +841,23 @@ Test(findings, a_disabled_collector_counts_only_where_memory_grows)
 	cr_expect_not_null(finding(MT_VERDICT_LEAK));
 }
 
+Test(findings, a_leak_of_a_python_whose_gc_was_not_asked_may_be_garbage_and_says_how_to_find_out)
+{
+	look_at((struct series){SHAPE_RAMP, 1200 * MB, 5 * MB, 0, 0});
+	be_python(false);
+	case_trim(facts, 0, 0, 0);
+	facts->trim.level = MT_LEVEL_PURGE;
+	facts->trim.record.gc_state = MT_GC_NONE;
+
+	cr_expect_eq(judge(), MT_VERDICT_LEAK);
+	cr_expect_lt(diagnosis.list[0].confidence, MT_DIAGNOSE_SURE);
+	cr_expect(strstr(diagnosis.list[0].text, "garbage"), "%s", diagnosis.list[0].text);
+	cr_expect(strstr(diagnosis.list[0].advice[0], "--gc"), "%s", diagnosis.list[0].advice[0]);
+	facts->last.cleanups[0] =
+		(struct mt_stats_cleanup){.number = 1, .gc_state = MT_GC_DISABLED};
+	cr_expect_eq(judge(), MT_VERDICT_PYTHON_GC_OFF, "an earlier request knows it");
+}
+
 Test(findings, what_gc_could_not_look_at_may_be_garbage)
 {
 	look_at((struct series){SHAPE_FLAT, 200 * MB, 0, 0, 0});

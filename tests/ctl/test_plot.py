@@ -241,7 +241,7 @@ def test_a_recording_ends_with_its_figures_and_the_next_command(mtctl, plain, sh
 	figures, following = done.stderr.splitlines()
 	table = re.split(r"  +", ctl("compare", file).stdout.splitlines()[1])
 
-	assert done.returncode == 0 and re.search(r"peak RSS (\S+ MB), mean RSS (\S+ MB), RSS at the end (\S+ MB), time (\S+ s), CPU time (\S+ s), "
+	assert done.returncode == 0 and re.search(r"peak RSS (\S+ MB), mean RSS (\S+ MB), RSS before the end (\S+ MB), time (\S+ s), CPU time (\S+ s), "
 	                                          r"0 cleanups$", figures).groups() == tuple(table[1:6])
 	command = following.removeprefix("mtctl: next: ").partition(" && ")[0]
 	words = run(["bash", "-c", f"printf '%s\\0' {command}"]).stdout.split("\0")
@@ -622,7 +622,7 @@ def test_without_a_picture_the_table_is_printed(ctl, tmp_path):
 
 	head, first, second = ctl("compare", bare, shim).stdout.splitlines()
 
-	assert re.split(r"  +", head) == ["RUN", "peak RSS", "mean RSS", "RSS at the end", "time", "CPU time", "exit code"]
+	assert re.split(r"  +", head) == ["RUN", "peak RSS", "mean RSS", "RSS before the end", "time", "CPU time", "exit code"]
 	assert re.split(r"  +", first) == ["bare", "400.0 MB", "400.0 MB", "400.0 MB", "80.0 s", "40.0 s", "0"]
 	assert re.split(r"  +", second) == ["shim", *["100.0 MB (-75 %)"] * 3, "60.0 s (-25 %)", "44.0 s (+10 %)", "0"]
 	drawn = ctl("compare", bare, shim, "-o", tmp_path / "x.svg")

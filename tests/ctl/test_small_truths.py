@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -27,6 +28,17 @@ def test_trim_says_before_it_collects_what_that_takes(ctl, mtctl, spawn, plain):
 	assert re.search(r"main thread stands while its gc collects: none has run yet, about \d\S* ms is expected; --purge leaves it out", first.stderr), first
 	assert re.search(r"main thread would stand while its gc collects: the last collection took \d\S* m?s, about \d\S* m?s is expected", second.stderr), second
 	assert purge.stderr == "" and "purge cleanup" in purge.stdout and " gc " not in purge.stdout
+
+
+def test_trim_does_not_announce_a_collection_that_the_program_has_disabled(ctl, mtctl, spawn, plain):
+	process = spawn([mtctl, "run", "--", PYTHON, "-c", f"import gc; gc.disable()\n{HOLDER}"], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	unknown, known = ctl("trim", process.pid), ctl("trim", "--dry-run", process.pid)
+
+	assert "or if the program has disabled it (gc.disable())" in unknown.stderr, unknown
+	assert "the program had disabled Python's gc" in known.stderr and "stand" not in known.stderr, known
+	assert "what Python's gc frees if it is enabled" in known.stdout, known
 
 
 def test_record_takes_options_behind_a_pid_and_names_no_shim_for_a_bare_process(ctl, mtctl, spawn, plain, tmp_path):
@@ -192,3 +204,24 @@ def test_a_name_is_never_cut_within_a_character(mtctl, spawn, plain, tmp_path):
 		for columns in ("120", "121"):
 			said = subprocess.run([mtctl, *words], env=dict(plain, COLUMNS=columns, LC_ALL="C.UTF-8"), capture_output=True, timeout=30)
 			assert said.returncode == 0 and said.stdout.decode(), words  # strict: raises where it is no UTF-8
+
+
+def test_a_process_that_has_just_called_exec_is_not_said_to_lack_the_shim(ctl, mtctl, spawn, plain, tmp_path):
+	again = tmp_path / "again"
+	again.write_text('#!/bin/sh\nexec "$0"\n')
+	again.chmod(0o755)
+	process = spawn([mtctl, "run", "--", again], plain)
+	time.sleep(0.3)
+
+	codes = [ctl("trim", process.pid).returncode for _ in range(20)]
+
+	assert NOT_SHIMMED not in codes, codes
+
+
+def test_tables_fit_a_terminal_of_40_columns(ctl, fake):
+	pid = fake()
+
+	for words in (["ps"], ["trim", "--dry-run", pid], ["stat", pid]):
+		lines = ctl(*words, COLUMNS="40", LINES="24").stdout.splitlines()
+		table = [line for line in lines if re.match(r"(  )?(all|RSS|PID|\d+) ", line.strip())][:3]
+		assert table and max(map(len, table)) <= 40, (words, lines)
