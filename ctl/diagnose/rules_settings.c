@@ -75,8 +75,10 @@ uint64_t mt_facts_chosen_slack(const struct mt_facts *facts)
 		const char *origin = file->settings[i].origin;
 
 		if (strncmp(file->settings[i].name, "slack_", 6) == 0 && *origin &&
-		    strcmp(origin, "default") != 0)
-			return purge_threshold(facts);
+		    strcmp(origin, "default") != 0) /* as of a large process: one that was purged */
+			return mt_config_slack_bytes(
+				mt_max_u64(mt_facts_now(facts)->rss_anon_bytes, WASTE_BYTES),
+				setting(facts, "slack_mb"), setting(facts, "slack_pct"));
 	}
 	return 0;
 }
