@@ -142,19 +142,20 @@ check-frameworks: all
 
 -include $(unit_lib_obj:.o=.d) $(unit_bin:=.dep)
 
-# ---- the shim without the pool's fences, and without its capture gate: only for tests that must fail with them. The linker
-# puts the functions of tests/gpu/VARIANT.c, or its whole object, in the place of the shim's ----
+# ---- the shim without the pool's fences, and without its capture gate, only for tests that must fail with them; and with a slow
+# change to jemalloc. The linker puts the functions of tests/*/VARIANT.c, or its whole object, in the place of the shim's ----
 .PHONY: unsafe-shims
-unsafe-shims: $(B)/tests/nofence/libmtshim.so $(B)/tests/nogate/libmtshim.so
+unsafe-shims: $(B)/tests/nofence/libmtshim.so $(B)/tests/nogate/libmtshim.so $(B)/tests/slow_wake/libmtshim.so
 nofence_replaced := %/gpu/fence.o
+slow_wake_wrapped := mt_backend_use_jemalloc
 nogate_wrapped  := mt_capture_gate_enter mt_capture_gate_leave mt_capture_is_open
 
 define unsafe_shim
-$(B)/tests/$(1)/libmtshim.so: tests/gpu/$(1).c $$(shim_obj) $$(jemalloc_lib) $$(B)/gen/mtshim.map Makefile tests/tests.mk
+$(B)/tests/$(1)/libmtshim.so: $$(wildcard tests/*/$(1).c) $$(shim_obj) $$(jemalloc_lib) $$(B)/gen/mtshim.map Makefile tests/tests.mk
 	@mkdir -p $$(@D)
 	$$(CC) $$(shim_flags) $$(LDFLAGS) $$(shim_link) $$(addprefix -Wl$$(comma)--wrap=,$$($(1)_wrapped)) -o $$@.new $$< \
 		$$(filter-out $$($(1)_replaced),$$(filter %.o,$$^)) $$(jemalloc_lib)
 	mv -f $$@.new $$@
 endef
 comma := ,
-$(foreach variant,nofence nogate,$(eval $(call unsafe_shim,$(variant))))
+$(foreach variant,nofence nogate slow_wake,$(eval $(call unsafe_shim,$(variant))))

@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <link.h>
 #include <malloc.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -216,12 +214,24 @@ static int asleep_posix_memalign(void **out, size_t alignment, size_t size)
 	return mt_heap_posix_memalign_by(asleep_memalign, out, alignment, size);
 }
 
+/* Returns whether jemalloc has made the block. From the freezing of the range on, a thread whose
+ * block of libc's is refused gets one, while these functions may still serve. */
+static inline bool is_jemallocs(const void *block)
+{
+	return mt_unlikely(!mt_glibc_range_is_inside(block)) &&
+	       mt_glibc_range_add(block) == MT_BRK_FROZEN;
+}
+
 static void asleep_free(void *ptr)
 {
 	size_t header;
 
 	if (mt_unlikely(!ptr))
 		return;
+	if (is_jemallocs(ptr)) {
+		mt_jemalloc_ops()->free(ptr);
+		return;
+	}
 	header = mt_glibc_header(ptr);
 	if (mt_unlikely(!mt_account_bump_known(&mt_thread_counters.freed_bytes,
 					       mt_glibc_heap_usable(header))))
@@ -243,7 +253,7 @@ static MT_COLD void drop_flags(void *ptr, size_t bytes)
 
 static void asleep_free_flagged(void *ptr)
 {
-	if (ptr)
+	if (ptr && !is_jemallocs(ptr))
 		drop_flags(ptr, mt_glibc_usable(ptr));
 	asleep_free(ptr);
 }
@@ -272,6 +282,8 @@ static void *asleep_realloc(void *ptr, size_t size)
 
 	if (!ptr)
 		return asleep_malloc(size);
+	if (is_jemallocs(ptr))
+		return mt_jemalloc_ops()->realloc(ptr, size);
 	if (!size) {
 		asleep_free_flagged(ptr);
 		return NULL;
@@ -289,6 +301,8 @@ static void *asleep_realloc(void *ptr, size_t size)
 
 static size_t asleep_malloc_usable_size(void *ptr)
 {
+	if (is_jemallocs(ptr))
+		return mt_jemalloc_ops()->malloc_usable_size(ptr);
 	return ptr ? mt_glibc_usable(ptr) : 0;
 }
 

@@ -2,8 +2,8 @@
  * initialised. A process that grows wakes up, once: from then on new blocks come from jemalloc.
  * Blocks that libc made before are freed by libc. heap/glibc.h says how the two are told apart.
  *
- * The functions that take blocks are switched before those that make blocks, so that no thread can
- * pass a block of jemalloc's to libc.
+ * The functions that take blocks are switched before those that make blocks, and tell whose a block
+ * is until then: no thread can pass a block of jemalloc's to libc.
  *
  * Waking up is under the lock `wake`, for which only fork waits: a thread that finds it locked
  * stays on libc's malloc for this call. So a signal handler, a constructor or another thread may

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/main_exit.h"
+#include "core/worker.h"
 #include "heap/account.h"
 
 #define THREADS 64
@@ -543,7 +543,7 @@ Test(account, counts_nothing_where_there_is_no_inner_key)
 	mt_account_start(NULL, NULL);
 	mt_account_thread_born(NULL);
 	cr_expect_not(mt_account_read(&out));
-	cr_expect_not(mt_main_exit_is_watched());
+	cr_expect_not(mt_worker_is_main_watched());
 }
 
 static void say_seven(void)
@@ -559,7 +559,7 @@ Test(account, hears_of_the_main_threads_end_where_nobody_counts)
 
 	if (child == 0) {
 		mt_account_watch_main(say_seven);
-		if (mt_account_read(&out) || !mt_main_exit_is_watched())
+		if (mt_account_read(&out) || !mt_worker_is_main_watched())
 			_exit(1);
 		pthread_exit(NULL);
 	}

@@ -122,3 +122,14 @@ def test_a_pool_of_thousands_of_threads_begins_as_fast_as_without(run, env, bare
 		pytest.skip("so many threads may not be started here")
 
 	assert int(shimmed.stdout) < 3 * int(free.stdout) + 300, (shimmed.stdout, free.stdout)
+
+
+def test_a_thread_that_works_while_another_one_wakes_the_process_up_frees_what_it_was_given(run, env, shim, compile_c):
+	"""1 of 3,000 processes of threads aborted in free: it got a block of jemalloc's while libc's free still served. Here that takes 0.3 s."""
+	library = shim.parent / "tests" / "slow_wake" / "libmtshim.so"
+	if not library.exists():
+		pytest.fail(f"{library} is not there: make unsafe-shims", pytrace=False)
+
+	got = run([compile_c("turns_over.c", "-pthread")], dict(env(), LD_PRELOAD=str(library)))
+
+	assert (got.returncode, got.stdout, got.stderr) == (0, "", "")
