@@ -179,7 +179,7 @@ static void say_no_process(const char *name, const char *nearest)
 	if (*nearest)
 		mt_error_say("no process '%.60s'; did you mean '%.60s'?", name, nearest);
 	else
-		mt_error_say("no process '%.60s'; `mtctl ps` lists those under the shim, `ps -ef` all", name);
+		mt_error_say("no process '%.60s'; `mtctl ps` lists those under the shim", name);
 }
 
 /* How many processes a word may mean. ROOT: one, that of which the others with the name descend. */

@@ -1,7 +1,6 @@
 /* ctl/diagnose/report.c -- findings as text and as JSON: the verdict of diagnose with evidence,
  * advice and other findings; the lines of doctor and of checklists. */
 #include <stdio.h>
-#include <string.h>
 
 #include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"

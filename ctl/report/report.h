@@ -11,7 +11,6 @@
 
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/metrics/recording.h"
-#include "ctl/output/text.h"
 #include "ctl/process/look.h"
 #include "ctl/profile/lines.h"
 

@@ -13,10 +13,9 @@
 
 #include "compat/fork.h"
 #include "core/components.h"
-#include "core/init.h"
 #include "core/services.h"
+#include "core/init.h"
 #include "core/log.h"
-#include "core/main_exit.h"
 #include "core/worker.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
@@ -268,7 +267,7 @@ static int open_own_stat(void)
 {
 	char text[1024];
 	char own[1024];
-	uint64_t ours = mt_main_exit_own_threads();
+	uint64_t ours = mt_worker_own_threads();
 	ssize_t length = mt_os_read_file(STAT_PATH, text, sizeof(text));
 	const char *field = length > 0 ? mt_os_procstat_at(text, MT_PROCSTAT_THREADS) : NULL;
 	uint64_t count = field ? mt_os_parse_number(field) : 0;

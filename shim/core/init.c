@@ -19,11 +19,10 @@
 #include "core/files.h"
 #include "core/last_file.h"
 #include "core/log.h"
-#include "core/main_exit.h"
+#include "core/worker.h"
 #include "core/publish.h"
 #include "core/state.h"
 #include "core/thread.h"
-#include "core/worker.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/libc.h"
@@ -185,7 +184,7 @@ bool mt_init_uses_jemalloc(void)
 
 bool mt_init_start_worker(void)
 {
-	return mt_main_exit_is_watched() && mt_worker_start();
+	return mt_worker_is_main_watched() && mt_worker_start();
 }
 
 /* ---- exit without handlers ---- */
@@ -270,7 +269,6 @@ static void fork_child(void)
 	mt_control_fork_child();
 	mt_cleanup_fork_child();
 	mt_worker_fork_child();
-	mt_main_exit_fork_child();
 	mt_state_note_process();
 	mt_main_thread_fork_child(mt_os_getpid());
 	is_forked_child = true;

@@ -1,7 +1,5 @@
 #include "core/services.h"
 
-#include <stddef.h>
-
 #include "sys/atomic.h"
 
 /* Set once, before the shim starts a thread; no ordering. */

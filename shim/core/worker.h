@@ -1,5 +1,6 @@
 /* core/worker.h -- the worker thread: it sleeps on the control file, carries out mtctl's requests
- * and runs the components' ticks. Owns that thread. Any thread may call, unless a comment says
+ * and runs the components' ticks; and the end of a process whose main thread has ended. Owns the
+ * worker and the thread that waits for that end. Any thread may call, unless a comment says
  * otherwise. Takes no lock. */
 #ifndef MT_CORE_WORKER_H
 #define MT_CORE_WORKER_H
@@ -36,7 +37,28 @@ void mt_worker_resume(void);
  * has its last thread call exit, which flushes stdout, and the worker has no descriptors. */
 void mt_worker_end(void);
 
-/* Resets the module in a forked child, where the thread does not exist. */
+/* Returns how many of the process's threads belong to the shim. */
+uint64_t mt_worker_own_threads(void);
+
+/* Resets the module in a forked child, where its threads do not exist. */
 void mt_worker_fork_child(void);
+
+/* ---- a main thread that ends by pthread_exit ---- */
+
+/* libc ends a process with its last thread, and the shim's threads count. If the main thread is the
+ * program's only one, the worker ends, and libc runs the exit handlers on the main thread.
+ * Otherwise one more thread waits until only threads of the shim are left, and then calls exit(0)
+ * as libc does. If it cannot count the threads, the shim's threads end instead, and libc ends the
+ * process itself. So a program that would go on is never ended. After the exit system call of the
+ * main thread, or if a seccomp filter kills it, no exit handler runs: the worker ends by itself. */
+
+/* Ends the worker or starts the waiting thread. Called once, on the main thread while it ends.
+ * Waits up to 2 s for the worker's end. Never call it inside the allocator. */
+void mt_worker_handle_main_exit(void);
+
+/* Tells whether the end of the main thread will be noticed: heap/account.c owns the key destructor
+ * for it. While it is not watched the shim starts no thread. */
+void mt_worker_note_main_watched(bool watched);
+bool mt_worker_is_main_watched(void);
 
 #endif

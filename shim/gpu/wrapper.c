@@ -6,13 +6,12 @@
 #include "core/config.h"
 #include "core/control_file.h"
 #include "core/init.h"
-#include "core/main_exit.h"
+#include "core/worker.h"
 #include "gpu/pool.h"
 #include "gpu/frameworks.h"
 #include "gpu/driver.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
-#include "sys/os.h"
 
 enum state { STATE_NONE, STATE_STARTING, STATE_RUNS, STATE_OFF };
 static _Atomic int state;
@@ -137,7 +136,7 @@ static MT_COLD bool start(void)
 		stop_at_exit();
 		/* The driver's own calls go through this thread's descriptors: a thread of the
 		 * program starts it. */
-		threads = mt_main_exit_is_watched() && mt_driver_thread_start();
+		threads = mt_worker_is_main_watched() && mt_driver_thread_start();
 		threads = mt_init_start_worker() && threads;
 		mt_store_release(&is_awake, threads);
 		if (threads) {

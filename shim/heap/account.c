@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/services.h"
-#include "core/main_exit.h"
+#include "core/worker.h"
 #include "core/thread.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
@@ -248,9 +248,9 @@ static bool remember(struct mt_thread_counters *counters)
 {
 	bool done = pthread_setspecific(fold_key, counters) == 0;
 
-	if (done && !mt_main_exit_is_watched() && mt_os_gettid() == mt_os_getpid()) {
+	if (done && !mt_worker_is_main_watched() && mt_os_gettid() == mt_os_getpid()) {
 		counters->is_main = true;
-		mt_main_exit_note_watched(true);
+		mt_worker_note_main_watched(true);
 	}
 	return done;
 }
@@ -490,7 +490,7 @@ void mt_account_fork_child(void)
 
 	mt_lock_fork_child(&list_lock, is_list_ours);
 	/* The thread that forks is the main thread of the child. */
-	mt_main_exit_note_watched(false);
+	mt_worker_note_main_watched(false);
 	mt_account_know_main();
 	/* A handler has interrupted a change of the lists, which goes on in this child: it counts
 	 * nothing. */

@@ -1,13 +1,11 @@
 #include "heap/growth.h"
 
 #include <errno.h>
-#include <stdbool.h>
 
 #include "core/config.h"
 #include "core/init.h"
-#include "core/main_exit.h"
-#include "core/services.h"
 #include "core/worker.h"
+#include "core/services.h"
 #include "heap/account.h"
 #include "heap/entries.h"
 #include "heap/trim.h"
@@ -82,7 +80,7 @@ static void start_worker(void *unused)
 	if (mt_init_start_worker())
 		return;
 	check_later(true);
-	if (mt_main_exit_is_watched() && !mt_worker_is_paused())
+	if (mt_worker_is_main_watched() && !mt_worker_is_paused())
 		purge_without_worker();
 }
 

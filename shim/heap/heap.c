@@ -12,7 +12,7 @@
 #include "core/config.h"
 #include "core/init.h"
 #include "core/log.h"
-#include "core/main_exit.h"
+#include "core/worker.h"
 #include "core/publish.h"
 #include "core/thread.h"
 #include "heap/account.h"
@@ -58,7 +58,7 @@ static void thread_born(void *counters)
 
 static bool serve_embedded(bool at_once, const struct mt_backend_hooks *hooks)
 {
-	mt_account_start(NULL, mt_main_exit_handle);
+	mt_account_start(NULL, mt_worker_handle_main_exit);
 	if (at_once)
 		return mt_asleep_begin_awake(mt_config(), hooks);
 	if (!mt_asleep_start(mt_config(), hooks))
@@ -75,11 +75,11 @@ static void serve_system(const struct mt_backend_hooks *hooks)
 	mt_asleep_give_up();
 	mt_state_note_heap(mt_backend_identity()->allocator, false);
 	if (backend->counting == MT_COUNTING_CHUNKS) {
-		mt_account_start(NULL, mt_main_exit_handle);
+		mt_account_start(NULL, mt_worker_handle_main_exit);
 		mt_heap_serve(mt_glibc_accounting_ops());
 		return;
 	}
-	mt_account_watch_main(mt_main_exit_handle);
+	mt_account_watch_main(mt_worker_handle_main_exit);
 	mt_heap_serve(mt_backend_is_shadowed() ? mt_heap_shadowed_ops() : mt_passthrough_ops());
 }
 

@@ -1,7 +1,6 @@
 #include "heap/page_flags.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 

@@ -2,9 +2,9 @@
 
 #include "core/cleanup.h"
 #include "core/components.h"
+#include "core/services.h"
 #include "core/control_file.h"
 #include "core/thread.h"
-#include "core/services.h"
 #include "sys/rss.h"
 #include "core/state.h"
 #include "core/worker.h"

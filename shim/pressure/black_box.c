@@ -8,8 +8,8 @@
 
 #include "core/cgroup.h"
 #include "core/components.h"
-#include "core/last_file.h"
 #include "core/services.h"
+#include "core/last_file.h"
 #include "core/publish.h"
 #include "core/thread.h"
 #include "heap/account.h"

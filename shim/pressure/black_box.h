@@ -10,8 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/dump_layout.h"
-
 struct mt_black_box_sample {
 	uint64_t now_ns; /* CLOCK_MONOTONIC */
 	uint64_t used_bytes;

@@ -3,7 +3,6 @@
 #include "purge/purge.h"
 
 #include <limits.h>
-#include <stdbool.h>
 
 #include "core/cleanup.h"
 #include "core/components.h"

@@ -1,6 +1,5 @@
 #include "python/objects.h"
 
-#include <stddef.h>
 #include <string.h>
 #include <sys/resource.h>
 

@@ -1,8 +1,6 @@
 #include "python/python.h"
 
 #include <limits.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

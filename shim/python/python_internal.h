@@ -9,7 +9,6 @@
 #include "core/config.h"
 #include "core/services.h"
 #include "python/gpu_caches.h"
-#include "python/objects.h"
 #include "python/tracing.h"
 
 /* ---- python/objects.c ---- */

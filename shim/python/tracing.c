@@ -1,6 +1,5 @@
 #include "python/tracing.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 

@@ -26,7 +26,6 @@
 #include "core/components.h"
 #include "core/config.h"
 #include "core/control_file.h"
-#include "core/log.h"
 #include "core/publish.h"
 #include "core/thread.h"
 #include "sys/atomic.h"

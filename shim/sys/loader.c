@@ -7,7 +7,6 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>

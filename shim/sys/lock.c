@@ -83,7 +83,6 @@ void mt_lock_unlock_and_yield(struct mt_lock *lock)
 
 #ifdef MT_DEBUG
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 #include <cairo-pdf.h>
 #include <math.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "ctl/output/outfile.h"
 #include "ctl/output/text.h"

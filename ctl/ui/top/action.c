@@ -6,7 +6,6 @@
 
 #include "ctl/channel/target.h"
 #include "ctl/output/text.h"
-#include "ctl/process/clock.h"
 
 #define SET_TIMEOUT_MS 10000u
 
