@@ -11,7 +11,7 @@
 /* seconds awake below which the advice is uncertain */
 #define SHORT_S 30.0
 
-/* all_count: of the findings, also those that no setting mends. */
+/* all_count: of the findings, also those without a setting for the next start. */
 static void print_text(const struct mt_facts *facts, const struct mt_diagnosis *found,
 		       size_t all_count)
 {
@@ -35,7 +35,7 @@ static void print_text(const struct mt_facts *facts, const struct mt_diagnosis *
 		printf("  at a start   %s\n", found->list[i].environment);
 	}
 	if (all_count > found->count)
-		printf("\n%s that no setting mends: mtctl doctor %d\n",
+		printf("\n%s more: mtctl doctor %d\n",
 		       mt_text_counted(all_count - found->count, "finding", "findings").text,
 		       (int)facts->process.pid);
 	if (awake_s < SHORT_S)

@@ -375,11 +375,11 @@ static void show_trim(const struct mt_facts *facts, struct mt_finding *finding)
 {
 	if (may_be_cycles(facts)) {
 		mt_finding_show(finding, "Python's gc", "gc_asked", 0,
-				"not asked to collect; if it is disabled, this may be garbage");
+				"has not collected; what it would free may be garbage");
 		mt_finding_advise(finding,
-				  "Run mtctl diagnose PID --gc, which collects: it tells a "
-				  "leak from garbage in cycles.");
-	} else if (facts->trim.done && facts->is_python)
+				  "Run mtctl diagnose PID --gc, which collects unless the program "
+				  "has disabled gc: it tells a leak from garbage in cycles.");
+	} else if (facts->trim.done && facts->trim.record.gc_state != MT_GC_NONE)
 		mt_finding_show(
 			finding, "Python's gc freed of it", "gc_freed_bytes",
 			(double)freed_by_gc(facts), "%s (gc: %s, %s)",

@@ -85,9 +85,10 @@ void mt_rule_cycles(const struct mt_facts *facts, struct mt_diagnosis *out)
 uint32_t mt_facts_gc_state(const struct mt_facts *facts)
 {
 	const struct mt_stats_cleanup *last = mt_cleanup_last_gc(&facts->last);
+	uint32_t now = facts->trim.done ? facts->trim.record.gc_state : MT_GC_NONE;
 
-	if (facts->trim.done && facts->trim.record.gc_state != MT_GC_NONE)
-		return facts->trim.record.gc_state;
+	if (now == MT_GC_DONE || now == MT_GC_DISABLED)
+		return now;
 	return last ? last->gc_state : MT_GC_NONE;
 }
 
@@ -102,8 +103,9 @@ void mt_rule_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
 		return;
 	finding = mt_finding_add(
 		out, MT_VERDICT_PYTHON_GC_OFF, trend->slope * MT_DIAGNOSE_HORIZON_S,
-		trend->confidence * 0.9,
-		"gc.disable() is in force, and live memory grows by %s: garbage in cycles stays",
+		trend->confidence * 0.7, /* it may all be a leak */
+		"gc.disable() is in force, and live memory grows by %s: garbage in cycles, or a "
+		"leak",
 		mt_diagnose_rate(trend->slope).text);
 	finding->growth_per_s = trend->slope;
 	mt_finding_show(finding, "collector", "gc_disabled", 1,

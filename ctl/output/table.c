@@ -149,7 +149,8 @@ void mt_table_print(struct mt_table *table)
 {
 	int rows;
 
-	mt_table_screen(&table->screen_columns, &rows);
+	if (isatty(STDOUT_FILENO)) /* a script reads a row as one line */
+		mt_table_screen(&table->screen_columns, &rows);
 	mt_table_each_line(table, print_line, NULL);
 }
 

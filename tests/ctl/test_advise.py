@@ -97,7 +97,7 @@ def test_a_finding_that_no_setting_mends_is_in_doctor_as_in_stat_and_counted_by_
 
 	assert "within MT_BUDGET_PCT=3" in stat, stat
 	assert "within MT_BUDGET_PCT=3" in doctor, doctor
-	assert f"nothing to change\n\n1 finding that no setting mends: mtctl doctor {pid}\n" in advise, advise
+	assert f"nothing to change\n\n1 finding more: mtctl doctor {pid}\n" in advise, advise
 
 
 def test_hostile_text_is_neither_shown_nor_pasted(fake, ctl, plain):

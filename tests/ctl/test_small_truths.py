@@ -1,9 +1,13 @@
 """What mtctl says in passing, and must be true."""
+import fcntl
 import json
 import os
+import pty
 import re
 import shutil
+import struct
 import subprocess
+import termios
 import time
 
 import pytest
@@ -218,10 +222,31 @@ def test_a_process_that_has_just_called_exec_is_not_said_to_lack_the_shim(ctl, m
 	assert NOT_SHIMMED not in codes, codes
 
 
-def test_tables_fit_a_terminal_of_40_columns(ctl, fake):
+def lines_on_terminal(command, env, columns):
+	ours, theirs = pty.openpty()
+	fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+	subprocess.run([str(word) for word in command], env=env, stdout=theirs, stderr=subprocess.DEVNULL, check=False)
+	os.close(theirs)
+	text = b""
+	try:
+		while piece := os.read(ours, 65536):
+			text += piece
+	except OSError:
+		pass  # the end of what a terminal hands on
+	os.close(ours)
+	return text.decode().replace("\r", "").splitlines()
+
+
+def test_a_row_in_a_pipe_is_one_line(ctl, fake):
+	wide, narrow = (len(ctl("trim", "--dry-run", fake(), **settings).stdout.splitlines()) for settings in ({}, {"COLUMNS": "40"}))
+
+	assert wide == narrow
+
+
+def test_tables_fit_a_terminal_of_40_columns(mtctl, plain, fake):
 	pid = fake()
 
 	for words in (["ps"], ["trim", "--dry-run", pid], ["stat", pid]):
-		lines = ctl(*words, COLUMNS="40", LINES="24").stdout.splitlines()
+		lines = lines_on_terminal([mtctl, *words], dict(plain, NO_COLOR="1"), 40)
 		table = [line for line in lines if re.match(r"(  )?(all|RSS|PID|\d+) ", line.strip())][:3]
 		assert table and max(map(len, table)) <= 40, (words, lines)

@@ -1,5 +1,6 @@
 /* turns_over.c -- wakes the process up by one large block, while another thread makes, grows and
  * frees blocks, so that the heap of libc grows. Returns how many were not as written. */
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
