@@ -118,11 +118,10 @@ static void say_gc(const struct mt_process *process, bool dry_run, struct mt_sta
 			      : live * 1000000u / 1048576u;
 	mt_error_say("process %d (%s): Python's main thread %s while its gc collects: %s%s, "
 		     "about %s is expected; --purge leaves it out, and so does the library if "
-		     "forked processes share many of its pages%s",
+		     "forked processes share many of its pages, or if the program has disabled it",
 		     (int)process->pid, process->comm, dry_run ? "would stand" : "stands",
 		     last ? "the last collection took " : "none has run yet",
-		     last ? mt_text_ns(last->gc_ns).text : "", mt_text_ns(expected_ns).text,
-		     last ? "" : ", or if the program has disabled it (gc.disable())");
+		     last ? mt_text_ns(last->gc_ns).text : "", mt_text_ns(expected_ns).text);
 }
 
 struct trim {

@@ -446,8 +446,8 @@ static inline bool mt_diagnose_counts_heap(const struct mt_stats_snapshot *from)
  * counts them. */
 bool mt_diagnose_knows_live(const struct mt_facts *facts);
 
-/* Returns what the last cleanup that asked Python to collect says of it, first the one of diagnose;
- * MT_GC_NONE: none has an answer. */
+/* Returns what the cleanup of diagnose says of Python's gc: MT_GC_DONE or MT_GC_DISABLED;
+ * MT_GC_NONE: it has no answer, or there was none. An earlier one may be out of date. */
 uint32_t mt_facts_gc_state(const struct mt_facts *facts);
 
 /* Returns how many idle bytes the user has chosen to have kept; 0: by default (MT_SLACK_MB,

@@ -84,12 +84,9 @@ void mt_rule_cycles(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 uint32_t mt_facts_gc_state(const struct mt_facts *facts)
 {
-	const struct mt_stats_cleanup *last = mt_cleanup_last_gc(&facts->last);
-	uint32_t now = facts->trim.done ? facts->trim.record.gc_state : MT_GC_NONE;
+	uint32_t seen = facts->trim.done ? facts->trim.record.gc_state : MT_GC_NONE;
 
-	if (now == MT_GC_DONE || now == MT_GC_DISABLED)
-		return now;
-	return last ? last->gc_state : MT_GC_NONE;
+	return seen == MT_GC_DONE || seen == MT_GC_DISABLED ? seen : MT_GC_NONE;
 }
 
 /* Without collections nobody knows how much of the live bytes is garbage. If nothing grows there

@@ -137,7 +137,8 @@ static void write_subtitle(const struct picture *picture, char *out, size_t out_
 		 date_of(picture->origin_ns + (uint64_t)(fmax(picture->span.low, 0) * 1e9)).text);
 	add_text(out, out_bytes, "; RSS: peak %s", mt_text_bytes(mt_text_round_u64(rss.peak)).text);
 	add_text(out, out_bytes, ", mean %s", mt_text_bytes(mt_text_round_u64(rss.mean)).text);
-	add_text(out, out_bytes, ", at the end %s", mt_text_bytes(mt_text_round_u64(rss.end)).text);
+	add_text(out, out_bytes, ", before the end %s",
+		 mt_text_bytes(mt_text_round_u64(rss.end)).text);
 	snprintf(number, sizeof(number), "%" PRIu64, recording->code);
 	if (recording->ended && (recording->killed || recording->code))
 		add_text(out, out_bytes,
