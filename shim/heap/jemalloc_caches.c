@@ -162,8 +162,6 @@ static bool is_wait(long call)
 		SYS_connect,
 		SYS_accept,
 		SYS_accept4,
-		SYS_wait4,
-		SYS_waitid,
 		SYS_flock,
 		SYS_fcntl,
 		SYS_fsync,
