@@ -98,13 +98,19 @@ static int trim_preview(const struct mt_process *list, size_t count, uint32_t le
  * Costs a read of the stats file. */
 static void say_gc(const struct mt_process *process, bool dry_run, struct mt_stats_file *file)
 {
-	const struct mt_stats_cleanup *last;
+	const struct mt_stats_cleanup *last = NULL;
 	struct mt_error_reason why;
 	uint64_t live, expected_ns;
 
 	if (mt_target_read(process, file, &why) != MT_ERR_OK || !file->head.python)
 		return;
-	last = mt_cleanup_last_gc(file);
+	for (size_t i = 0; i < MT_CLEANUPS_COUNT; i++) {
+		const struct mt_stats_cleanup *one = &file->cleanups[i];
+
+		if ((one->gc_ns || one->gc_state == MT_GC_DISABLED) &&
+		    (!last || one->number > last->number))
+			last = one;
+	}
 	if (last && last->gc_state == MT_GC_DISABLED) {
 		mt_error_say("process %d (%s): the program had disabled Python's gc when a cleanup "
 			     "last asked for it: nothing is collected until it enables it",

@@ -51,21 +51,6 @@ size_t mt_cleanup_history(const struct mt_stats_file *file, struct mt_cleanup_en
 	return count;
 }
 
-const struct mt_stats_cleanup *mt_cleanup_last_gc(const struct mt_stats_file *file)
-{
-	const struct mt_stats_cleanup *last = NULL;
-
-	for (size_t i = 0; i < MT_CLEANUPS_COUNT; i++) {
-		const struct mt_stats_cleanup *cleanup = &file->cleanups[i];
-		bool has_answer =
-			cleanup->gc_state == MT_GC_DONE || cleanup->gc_state == MT_GC_DISABLED;
-
-		if (cleanup->number && has_answer && (!last || cleanup->number > last->number))
-			last = cleanup;
-	}
-	return last;
-}
-
 uint64_t mt_cleanup_cost_ns(const struct mt_stats_cleanup *cleanup)
 {
 	return mt_sat_sub(cleanup->duration_ns, cleanup->gc_wait_ns);

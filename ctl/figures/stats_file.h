@@ -87,10 +87,6 @@ struct mt_cleanup_entry {
  * (malloc asked, near a limit, or the cleanup is not kept any more) is an entry of its own. */
 size_t mt_cleanup_history(const struct mt_stats_file *file, struct mt_cleanup_entry *out);
 
-/* Returns the newest cleanup in which Python has collected, or has said that the program has
- * disabled its gc. NULL: none. */
-const struct mt_stats_cleanup *mt_cleanup_last_gc(const struct mt_stats_file *file);
-
 /* Returns the time that the cleanup took without the wait for Python's main thread, during which
  * it did nothing and held nobody up. */
 uint64_t mt_cleanup_cost_ns(const struct mt_stats_cleanup *cleanup);
