@@ -175,7 +175,7 @@ del blocks
 resource.setrlimit(resource.RLIMIT_AS, (4000 << 20,) * 2)
 blocks = [bytearray(2 << 20) for _ in range(200)]
 del blocks
-mmap.mmap(-1, 3450 << 20, flags=mmap.MAP_PRIVATE | 0x4000)
+mmap.mmap(-1, 3380 << 20, flags=mmap.MAP_PRIVATE | 0x4000)
 """
 
 
