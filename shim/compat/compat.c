@@ -13,9 +13,9 @@
 
 #include "compat/fork.h"
 #include "core/components.h"
-#include "core/services.h"
 #include "core/init.h"
 #include "core/log.h"
+#include "core/services.h"
 #include "core/worker.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"

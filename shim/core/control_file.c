@@ -167,7 +167,7 @@ static struct {
 	struct rescuer list[MT_RESCUERS_COUNT];
 } asked;
 
-static int open_file(const char *name, int flags)
+static int open_others(const char *name, int flags)
 {
 	struct stat seen;
 	int fd = mt_os_open_at(asked.folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
@@ -181,7 +181,7 @@ static int open_file(const char *name, int flags)
 	return -1;
 }
 
-static bool read_file(int fd, struct mt_control_file *out)
+static bool read_others(int fd, struct mt_control_file *out)
 {
 	return mt_os_read_at(fd, out, sizeof(*out), 0) == (ssize_t)sizeof(*out) &&
 	       out->magic == MT_CONTROL_MAGIC && out->version == MT_STATS_VERSION;
@@ -189,7 +189,7 @@ static bool read_file(int fd, struct mt_control_file *out)
 
 /* The kernel adds to the word and wakes the worker that sleeps on it: a file that is truncated
  * meanwhile raises no signal here. */
-static void wake(int fd)
+static void wake_other(int fd)
 {
 	const size_t bytes = sizeof(struct mt_control_file);
 	char *map = (char *)mt_raw_syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE,
@@ -224,7 +224,7 @@ static bool has_called_exec(const char *name, uint64_t pid)
 	int fd;
 
 	mt_format(path, sizeof(path), "%.*s.stats", (int)strcspn(name, "."), name);
-	fd = open_file(path, O_RDONLY);
+	fd = open_others(path, O_RDONLY);
 	if (fd < 0)
 		return false;
 	(void)mt_os_read_at(fd, &before, sizeof(before), at);
@@ -243,17 +243,17 @@ static bool send_to(const char *name, const struct mt_file_owner *owner, void *u
 	mt_assert(asked.count < MT_RESCUERS_COUNT);
 	(void)unused;
 	if (owner->pidns != asked.pidns || owner->pid == asked.request.pid ||
-	    strlen(name) >= NAME_BYTES || (fd = open_file(name, O_RDWR)) < 0)
+	    strlen(name) >= NAME_BYTES || (fd = open_others(name, O_RDWR)) < 0)
 		return true;
 	/* Now: of two processes that ask, the one that writes later has the later time. */
 	asked.request.asked_ns = mt_os_now_ns();
-	if (read_file(fd, &file) && file.is_rescuer == 1 &&
+	if (read_others(fd, &file) && file.is_rescuer == 1 &&
 	    mt_raw_syscall(SYS_kill, owner->pid, 0) == 0 && !mt_file_owner_has_ended(owner) &&
 	    !has_called_exec(name, owner->pid) && write_request(fd)) {
 		*next = (struct rescuer){.asked_ns = asked.request.asked_ns, .is_open = true};
 		memcpy(next->name, name, strlen(name) + 1);
 		asked.count++;
-		wake(fd);
+		wake_other(fd);
 	}
 	mt_os_close(fd);
 	return asked.count < MT_RESCUERS_COUNT;
@@ -280,13 +280,13 @@ uint32_t mt_control_rescue_send(const struct mt_rescue_request *request)
 /* Asks again: another process had overwritten the request before it was read. */
 static void send_again(struct rescuer *rescuer)
 {
-	int fd = open_file(rescuer->name, O_RDWR);
+	int fd = open_others(rescuer->name, O_RDWR);
 
 	asked.request.asked_ns = mt_os_now_ns();
 	rescuer->is_open = fd >= 0 && write_request(fd);
 	rescuer->asked_ns = asked.request.asked_ns;
 	if (rescuer->is_open)
-		wake(fd);
+		wake_other(fd);
 	if (fd >= 0)
 		mt_os_close(fd);
 }
@@ -295,13 +295,13 @@ static void send_again(struct rescuer *rescuer)
 static void read_reply(struct rescuer *rescuer)
 {
 	struct mt_control_file file;
-	int fd = open_file(rescuer->name, O_RDONLY);
+	int fd = open_others(rescuer->name, O_RDONLY);
 	bool is_read;
 
 	rescuer->is_open = fd >= 0; /* else it has ended */
 	if (fd < 0)
 		return;
-	is_read = read_file(fd, &file);
+	is_read = read_others(fd, &file);
 	mt_os_close(fd);
 	if (!is_read) {
 		rescuer->is_open = false;

@@ -25,7 +25,7 @@ extern const char *strerrorname_np(int code) __attribute__((weak));
 #define PATH_BYTES   512
 #define FOLDER_BYTES (PATH_BYTES - 80)
 
-#define STEP_S 2 /* between two sweeps of a folder */
+#define SWEEP_STEP_S 2 /* of a folder */
 /* longest time of one sweep; the next tick continues */
 #define SWEEP_MAX_NS (20 * MT_NS_PER_MS)
 /* up to this number of live owners are all checked each time */
@@ -568,8 +568,8 @@ struct sweep {
 	bool last_is_gone;
 };
 
-static uint64_t next_ns;
-static bool is_unfinished;
+static uint64_t next_sweep_ns;
+static bool sweep_is_unfinished;
 
 /* Selects the owners to check, since a check reads a file of /proc. All of the first
  * CHECK_ALL_COUNT, every second of the next ones, every third after them. Selects others each time,
@@ -607,8 +607,8 @@ static bool proc_is_usable(uint64_t *out_pidns)
 }
 
 /* Returns whether this process sweeps now: of all processes that share the folder one does every
- * STEP_S. The folder's access time is the time of the last sweep, in whole seconds. A fraction
- * means that the kernel set it when a process listed the folder. */
+ * SWEEP_STEP_S. The folder's access time is the time of the last sweep, in whole seconds. A
+ * fraction means that the kernel set it when a process listed the folder. */
 static bool claim_turn(struct sweep *sweep)
 {
 	struct timespec times[2] = {{.tv_sec = (time_t)sweep->now_s}, {.tv_nsec = UTIME_OMIT}};
@@ -619,7 +619,7 @@ static bool claim_turn(struct sweep *sweep)
 		return false;
 	/* huge if the clock was set back */
 	since = sweep->now_s - (uint64_t)seen.st_atim.tv_sec;
-	if (seen.st_atim.tv_nsec == 0 && since < STEP_S)
+	if (seen.st_atim.tv_nsec == 0 && since < SWEEP_STEP_S)
 		return false;
 	return mt_raw_syscall(SYS_utimensat, sweep->folder, NULL, times, 0) == 0;
 }
@@ -634,30 +634,30 @@ static bool sweep_file(const char *name, const struct mt_file_owner *owner, void
 	return mt_os_now_ns() - sweep->began_ns < SWEEP_MAX_NS;
 }
 
-static void run(int folder, bool at_once)
+static void sweep_folder(int folder, bool at_once)
 {
 	struct sweep sweep = {.folder = folder,
 			      .began_ns = mt_os_now_ns(),
 			      .now_s = mt_os_realtime_ns() / MT_NS_PER_S};
-	bool goes_on = is_unfinished || at_once;
+	bool goes_on = sweep_is_unfinished || at_once;
 	int kept = errno;
 
-	is_unfinished = (goes_on || claim_turn(&sweep)) && proc_is_usable(&sweep.pidns) &&
-			!mt_file_owner_each(folder, NULL, sweep_file, &sweep);
+	sweep_is_unfinished = (goes_on || claim_turn(&sweep)) && proc_is_usable(&sweep.pidns) &&
+			      !mt_file_owner_each(folder, NULL, sweep_file, &sweep);
 	errno = kept;
 }
 
 void mt_files_sweep_at_start(int folder)
 {
-	run(folder, false);
+	sweep_folder(folder, false);
 }
 
-static void run_in_own_folder(bool at_once)
+static void sweep_own_folder(bool at_once)
 {
 	int folder = -1;
 
 	if (mt_files_reopen_folder(&folder) == MT_ERR_OK) {
-		run(folder, at_once);
+		sweep_folder(folder, at_once);
 		mt_os_close(folder);
 	}
 }
@@ -665,13 +665,13 @@ static void run_in_own_folder(bool at_once)
 void mt_files_sweep_at_tick(uint64_t now_ns)
 {
 	mt_assert(mt_thread_is_ours());
-	if (now_ns < next_ns && !is_unfinished)
+	if (now_ns < next_sweep_ns && !sweep_is_unfinished)
 		return;
-	next_ns = now_ns + STEP_S * MT_NS_PER_S;
-	run_in_own_folder(false);
+	next_sweep_ns = now_ns + SWEEP_STEP_S * MT_NS_PER_S;
+	sweep_own_folder(false);
 }
 
 void mt_files_sweep_at_end(bool has_children)
 {
-	run_in_own_folder(has_children);
+	sweep_own_folder(has_children);
 }

@@ -11,12 +11,12 @@
 
 #include "core/cleanup.h"
 #include "core/components.h"
-#include "core/services.h"
 #include "core/config.h"
 #include "core/control_file.h"
 #include "core/files.h"
 #include "core/log.h"
 #include "core/publish.h"
+#include "core/services.h"
 #include "core/thread.h"
 #include "sys/atomic.h"
 #include "sys/format.h"

@@ -3,9 +3,9 @@
  */
 
 #include "core/components.h"
-#include "core/services.h"
 #include "core/config.h"
 #include "core/control_file.h"
+#include "core/services.h"
 #include "gpu/capture.h"
 #include "gpu/driver.h"
 #include "gpu/oom.h"

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "core/services.h"
-#include "core/worker.h"
 #include "core/thread.h"
+#include "core/worker.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/libc.h"

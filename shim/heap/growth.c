@@ -4,8 +4,8 @@
 
 #include "core/config.h"
 #include "core/init.h"
-#include "core/worker.h"
 #include "core/services.h"
+#include "core/worker.h"
 #include "heap/account.h"
 #include "heap/entries.h"
 #include "heap/trim.h"

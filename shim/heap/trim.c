@@ -2,8 +2,8 @@
 
 #include "core/cleanup.h"
 #include "core/components.h"
-#include "core/services.h"
 #include "core/control_file.h"
+#include "core/services.h"
 #include "core/thread.h"
 #include "sys/rss.h"
 #include "core/state.h"

@@ -8,9 +8,9 @@
 
 #include "core/cgroup.h"
 #include "core/components.h"
-#include "core/services.h"
 #include "core/last_file.h"
 #include "core/publish.h"
+#include "core/services.h"
 #include "core/thread.h"
 #include "heap/account.h"
 #include "pressure/reclaim.h"
