@@ -548,6 +548,12 @@ bool mt_asleep_wake(void)
 	return is_awake;
 }
 
+void mt_asleep_leave_break(void)
+{
+	if (mt_libc_threads_count() != 1 && wake_patiently())
+		mt_glibc_leave_break();
+}
+
 bool mt_asleep_start(const struct mt_config *given_config,
 		     const struct mt_backend_hooks *given_hooks)
 {

@@ -237,6 +237,14 @@ int mt_glibc_trim(size_t pad)
 /* Freed since the last trim. The first one also finds what was free before. No ordering. */
 static _Atomic size_t old_freed_bytes = TRIM_OLD_BYTES;
 
+static _Atomic bool is_break_left; /* no ordering: libc's lock follows */
+
+void mt_glibc_leave_break(void)
+{
+	if (!mt_exchange_relaxed(&is_break_left, true))
+		mt_glibc_mallopt(M_TRIM_THRESHOLD, -1);
+}
+
 bool mt_glibc_note_old_free(size_t bytes)
 {
 	return bytes + mt_add_relaxed(&old_freed_bytes, bytes) >= TRIM_OLD_BYTES;
@@ -250,8 +258,9 @@ void mt_glibc_trim_old(void)
 	    !mt_rss_shared_are_few())
 		return;
 	/* what is freed later at the end goes back at once, as it would without the shim */
-	mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);
-	(void)mt_glibc_trim(0);
+	if (!mt_load_relaxed(&is_break_left))
+		mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);
+	(void)mt_glibc_trim(mt_load_relaxed(&is_break_left) ? SIZE_MAX / 2 : 0);
 	errno = kept;
 }
 

@@ -157,6 +157,10 @@ void mt_glibc_reset_parameters(void);
 /* Calls glibc's malloc_trim(3). Returns its reply. */
 int mt_glibc_trim(size_t pad);
 
+/* Another allocator serves, and the program moves the program break: glibc's malloc no longer does.
+ * Once; waits until no thread is inside its arenas. */
+void mt_glibc_leave_break(void);
+
 /* Another allocator serves, and a block of glibc's from before was freed. Returns whether
  * mt_glibc_trim_old is due: after the first one, and after each MB. */
 bool mt_glibc_note_old_free(size_t bytes);
