@@ -46,6 +46,12 @@ MT_EXPORT void *pvalloc(size_t size)
 	return memalign(page, rounded ? rounded : page);
 }
 
+/* Only programs that were linked before glibc 2.26 call it. */
+MT_EXPORT void cfree(void *ptr)
+{
+	free(ptr);
+}
+
 /* The sizes are what C23 lets a caller promise; a wrong promise must not corrupt the heap, so they
  * are not used. */
 MT_EXPORT void free_sized(void *ptr, size_t size)

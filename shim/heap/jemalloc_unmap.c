@@ -26,8 +26,6 @@
 /* Each hole may be a mapping more, and the kernel allows 65,530: so many holes fit in the limit. */
 #define HOLES_MOST       16384
 #define HOLE_LEAST_BYTES (64u << 10) /* and the step of it: whole pages of any size */
-/* the largest piece that is unmapped at a time */
-#define PIECE_MOST_BYTES ((size_t)1 << 30)
 #define PURGE_WAIT_NS    (10 * MT_NS_PER_MS)
 /* and of a thread whose allocation fails, unless that is small: a hundred would stand in line */
 #define ROOM_WAIT_NS MT_NS_PER_MS
@@ -188,18 +186,42 @@ void __wrap_je_ehooks_default_destroy_impl(void *address, size_t bytes)
 		__real_je_ehooks_default_destroy_impl(address, bytes);
 }
 
-/* Unmaps a piece of this size of a purged extent. Returns whether there was one. */
-static bool unmap_purged(void *thread, void *pac, void *hooks, size_t piece_bytes)
+/* Returns an extent of these bytes from the purged ones of the arena, or NULL. before: the extent
+ * that it must follow, or NULL. */
+static struct mt_extent *take_purged(void *thread, char *pac, void *hooks, struct mt_extent *before,
+				     size_t bytes)
 {
 	ptrdiff_t offset = mt_load_relaxed(&purged_cache_offset);
-	void *extent;
 
-	mt_assert(piece_bytes % mt_jemalloc_page_bytes() == 0);
-	extent = offset ? je_ecache_alloc(thread, pac, hooks, (char *)pac + offset, NULL,
-					  piece_bytes, mt_jemalloc_page_bytes(), false, false)
-			: NULL;
-	if (!extent || unmap(thread, pac, hooks, extent, piece_bytes))
-		return extent != NULL;
+	mt_assert(bytes % mt_jemalloc_page_bytes() == 0);
+	return offset ? je_ecache_alloc(thread, pac, hooks, pac + offset, before, bytes,
+					mt_jemalloc_page_bytes(), false, false)
+		      : NULL;
+}
+
+/* Returns the bytes of the purged extent behind this one; 0 if there is none. */
+static size_t purged_behind(const struct mt_extent *extent)
+{
+	const struct mt_extent *behind = MT_LEAF_EXTENT(mt_jemalloc_extent_leaf(
+		mt_jemalloc_extent_begin(extent) + mt_jemalloc_extent_bytes(extent)));
+
+	return behind && (__atomic_load_n(&behind->bits, __ATOMIC_RELAXED) & STATE) == STATE_PURGED
+		       ? mt_jemalloc_extent_bytes(behind)
+		       : 0;
+}
+
+/* Unmaps the extent, and the purged one behind it, which would stay between two holes if it is
+ * small, and take one of the kernel's mappings for good. Returns false if the extent stays. */
+static bool unmap_whole(void *thread, void *pac, void *hooks, struct mt_extent *extent,
+			size_t least)
+{
+	size_t behind = mt_jemalloc_extent_bytes(extent) >= least ? purged_behind(extent) : 0;
+	struct mt_extent *rest = behind ? take_purged(thread, pac, hooks, extent, behind) : NULL;
+
+	if (rest && !unmap(thread, pac, hooks, rest, 0))
+		__real_je_extent_dalloc_wrapper(thread, pac, hooks, rest);
+	if (unmap(thread, pac, hooks, extent, least))
+		return true;
 	__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
 	return false;
 }
@@ -214,13 +236,10 @@ void __wrap_je_extent_dalloc_wrapper(void *thread, void *pac, void *hooks, void 
 		__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
 		return;
 	}
-	if (!unmap(thread, pac, hooks, extent, least))
-		__real_je_extent_dalloc_wrapper(thread, pac, hooks, extent);
-	if (!unmap_purged(thread, pac, hooks, least))
-		return;
-	for (size_t piece = PIECE_MOST_BYTES; piece >= least; piece /= 2)
-		while (unmap_purged(thread, pac, hooks, piece))
-			;
+	(void)unmap_whole(thread, pac, hooks, extent, least);
+	while ((extent = take_purged(thread, pac, hooks, NULL, least)) &&
+	       unmap_whole(thread, pac, hooks, extent, least))
+		;
 }
 
 /* Takes the oldest purged extent of the arena out and unmaps it, or returns it to the kernel as the

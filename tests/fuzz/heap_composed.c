@@ -10,6 +10,7 @@
 #define valloc                fuzz_valloc
 #define pvalloc               fuzz_pvalloc
 #define free_sized            fuzz_free_sized
+#define cfree                 fuzz_cfree
 #define free_aligned_sized    fuzz_free_aligned_sized
 #define malloc(size)          fuzz_heap->malloc(size)
 #define realloc(ptr, size)    fuzz_heap->realloc(ptr, size)

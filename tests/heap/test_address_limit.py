@@ -139,6 +139,14 @@ def test_a_core_has_what_is_used_again_and_not_what_was_purged(steer, env, wait_
 	assert dumped_mb() > full - 100
 
 
+def test_a_program_that_fills_and_frees_in_rounds_under_a_far_limit_has_no_more_mappings_with_each(run, env, compile_c):
+	"""Each purge left the end of what had been mapped between two holes: a mapping a round, of 65,530, and 44 kB."""
+	program = [compile_c("address_rounds.c")]
+	early, late = map(int, run(["sh", "-c", 'ulimit -v 8000000; exec "$@"', "sh", *program], env(), timeout=60).stdout.split())
+
+	assert late < early + 20, (early, late)
+
+
 @pytest.mark.parametrize("limit", ["-v", "-d"])
 def test_a_program_that_reuses_its_blocks_pays_nothing_for_a_limit_that_is_far(run, env, compile_c, limit):
 	"""Each 64th part of the limit that was freed was purged, however much could still be mapped: 2 million page faults for 37,000."""

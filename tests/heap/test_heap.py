@@ -21,6 +21,13 @@ def test_family_answers_as_libc(run, env, bare, compile_c, backend):
 	assert (got.returncode, got.stderr) == (0, "")
 
 
+def test_a_program_linked_before_glibc_2_26_may_free_by_cfree(run, env, compile_c, backend):
+	"""libc's own took a block of jemalloc's for one of its own: a crash."""
+	got = run([compile_c("old_free.c", "-fno-builtin")], env())
+
+	assert (got.returncode, got.stdout, got.stderr) == (0, "well\n", "")
+
+
 def test_family_answers_as_libc_while_the_worker_is_at_work(run, env, bare, compile_c, backend):
 	program = compile_c("heap_family.c")
 
