@@ -29,8 +29,9 @@
  * slabs and caches). Making more slabs costs survivors about a fifth more CPU time.
  *
  * Of blocks above a page a cache holds few: jemalloc's own 20 are up to 2.4 MB a thread, and of
- * fewer than 16 threads that sleep nothing takes them. A loop over more than four blocks of 16 to
- * 32 kB costs 1.6 times what it does over glibc. docs/decisions has the others. */
+ * fewer than 16 threads that sleep nothing takes them. A loop over more than four blocks of 14 to
+ * 32 kB costs twice what it does over glibc if it fills them, and more if it hardly touches them.
+ * docs/decisions has the others. */
 #define DEFAULT_CONF                                                                               \
 	"oversize_threshold:262144,dirty_decay_ms:-1,muzzy_decay_ms:-1,lg_extent_max_active_fit:"  \
 	"40,"                                                                                      \
