@@ -2,8 +2,6 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/output/cells.h"
 #include "sys/format.h"
 #include "sys/saturating.h"
 
@@ -213,15 +212,10 @@ static void clean(char *text, size_t text_bytes, bool is_utf8)
 static bool takes_utf8(void)
 {
 	static int answer = -1;
-	locale_t locale;
 
-	if (answer < 0) {
-		locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+	if (answer < 0)
 		answer = (!isatty(STDOUT_FILENO) && !isatty(STDERR_FILENO)) ||
-			 (locale && strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0);
-		if (locale)
-			freelocale(locale);
-	}
+			 mt_cells_locale_is_utf8();
 	return answer;
 }
 
