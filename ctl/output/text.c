@@ -2,6 +2,8 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl/output/cells.h"
 #include "sys/format.h"
 #include "sys/saturating.h"
 
@@ -208,6 +209,15 @@ static void clean(char *text, size_t text_bytes, bool is_utf8)
 	}
 }
 
+bool mt_text_locale_is_utf8(void)
+{
+	static int known = -1;
+
+	if (known < 0)
+		known = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	return known;
+}
+
 /* Bytes of UTF-8 may be control characters on a terminal of another character set. */
 static bool takes_utf8(void)
 {
@@ -215,7 +225,7 @@ static bool takes_utf8(void)
 
 	if (answer < 0)
 		answer = (!isatty(STDOUT_FILENO) && !isatty(STDERR_FILENO)) ||
-			 mt_cells_locale_is_utf8();
+			 mt_text_locale_is_utf8();
 	return answer;
 }
 

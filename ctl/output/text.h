@@ -41,6 +41,10 @@ void mt_text_clean(char *text, size_t text_bytes);
  * characters and what XML forbids become "?". */
 void mt_text_clean_utf8(const char *text, char *out, size_t out_bytes);
 
+/* Sets the locale of characters from the environment (LC_ALL, LC_CTYPE, LANG) at the first call.
+ * Returns whether its character set is UTF-8. */
+bool mt_text_locale_is_utf8(void);
+
 /* Returns how many bytes of clean text fit into `columns` of a terminal, for "%.*s". */
 int mt_text_fit(const char *text, int columns);
 
