@@ -214,11 +214,6 @@ const struct mt_blocks_entry **mt_pool_snapshot_pick(const struct mt_blocks_file
 
 /* ---- pool snapshot json: `mtctl snapshot --json` ---- */
 
-static void set_end(json_t *object, const char *name, uint64_t end_ms)
-{
-	mt_json_set_u64_if(object, name, end_ms != UINT64_MAX, end_ms);
-}
-
 static json_t *part_json(const struct mt_pool_snapshot_part *part)
 {
 	json_t *object = json_object();
@@ -304,29 +299,18 @@ static json_t *sizes_json(const struct mt_pool_snapshot_sums *sums)
 	return array;
 }
 
-static json_t *ages_json(const struct mt_pool_snapshot_sums *sums)
+/* By the time since a block was freed, or until it decays. */
+static json_t *times_json(const struct mt_pool_snapshot_part *parts, bool is_age)
 {
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < MT_POOL_SNAPSHOT_AGES; i++) {
-		json_t *object = small_part_json(&sums->idle_ages[i]);
+		json_t *object = small_part_json(&parts[i]);
 
-		mt_json_set_u64(object, "from_ms", i ? age_end_ms(i - 1) : 0);
-		set_end(object, "below_ms", age_end_ms(i));
-		mt_json_append(array, object);
-	}
-	return array;
-}
-
-/* Empty if idle blocks are kept. */
-static json_t *decay_json(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
-{
-	json_t *array = json_array();
-
-	for (size_t i = 0; decay_ms && i < MT_POOL_SNAPSHOT_AGES; i++) {
-		json_t *object = small_part_json(&sums->decay[i]);
-
-		set_end(object, "within_ms", age_end_ms(i));
+		if (is_age)
+			mt_json_set_u64(object, "from_ms", i ? age_end_ms(i - 1) : 0);
+		mt_json_set_u64_if(object, is_age ? "below_ms" : "within_ms",
+				   age_end_ms(i) != UINT64_MAX, age_end_ms(i));
 		mt_json_append(array, object);
 	}
 	return array;
@@ -338,8 +322,9 @@ static json_t *summary_json(const struct mt_pool_snapshot_sums *sums, uint64_t d
 
 	set_states(object, sums->states);
 	mt_json_set(object, "sizes", sizes_json(sums));
-	mt_json_set(object, "idle_ages", ages_json(sums));
-	mt_json_set(object, "decay", decay_json(sums, decay_ms));
+	mt_json_set(object, "idle_ages", times_json(sums->idle_ages, true));
+	/* idle blocks may be kept */
+	mt_json_set(object, "decay", decay_ms ? times_json(sums->decay, false) : json_array());
 	return object;
 }
 

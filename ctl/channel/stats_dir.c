@@ -18,6 +18,8 @@
 #include "core/file_owner.h"
 #include "core/stats_layout.h"
 
+/* seconds in which the worker thread makes its files */
+#define FILES_MADE_S 2
 /* CPU time to follow the MT_DIR of another user; a plain path takes some microseconds */
 #define PATH_NS 3000000u
 
@@ -345,10 +347,11 @@ static enum mt_err open_in_own(const struct wanted *wanted, const char *path, in
 	return error;
 }
 
-/* Whether the worker thread of the library runs: it has a name of its own. */
+/* Whether the worker thread of the library runs, which has a name of its own, and has had the time
+ * to make its files. */
 static bool has_worker(pid_t pid)
 {
-	char path[64], name[16];
+	char path[64];
 	const struct dirent *entry;
 	bool found = false;
 	DIR *tasks;
@@ -356,9 +359,11 @@ static bool has_worker(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	tasks = opendir(path);
 	while (tasks && !found && (entry = readdir(tasks))) {
-		snprintf(path, sizeof(path), "task/%.20s/comm", entry->d_name);
-		found = mt_process_read_small(pid, path, name, sizeof(name)) &&
-			strcmp(name, "mtshim\n") == 0;
+		struct mt_process thread = {.pid = (pid_t)strtol(entry->d_name, NULL, 10)};
+
+		found = thread.pid && mt_process_read_stat(&thread) &&
+			strcmp(thread.comm, "mtshim") == 0 &&
+			mt_process_age_s(&thread) >= FILES_MADE_S;
 	}
 	if (tasks)
 		closedir(tasks);
@@ -380,6 +385,19 @@ static enum mt_err chroot_error(const struct mt_process *process, struct mt_erro
 							 : "it is asleep");
 }
 
+/* The error for a process whose worker runs, and which has no files where mtctl looks. */
+static enum mt_err out_of_reach_error(const struct mt_process *process, struct mt_error_reason *why)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/time", (int)process->pid);
+	return mt_error_because(why, MT_ERR_FOREIGN,
+				"out of reach: it is awake, and purges by itself; %s",
+				is_same_file("/proc/self/ns/time", path)
+					? "it could not make its files, or they were removed"
+					: "its files bear a start time of its own time namespace");
+}
+
 /* The error if mtctl has found no file. `own` is the MT_DIR of the process, NULL if it is not
  * known. */
 static enum mt_err no_files_error(const struct mt_process *process, const char *own,
@@ -388,6 +406,7 @@ static enum mt_err no_files_error(const struct mt_process *process, const char *
 	uint64_t from_ns = mt_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	char path[PATH_MAX];
 	const char *reason;
+	bool is_awake;
 
 	if (!process->pidns && process->uid != geteuid())
 		return mt_error_because(why, MT_ERR_FOREIGN,
@@ -399,9 +418,10 @@ static enum mt_err no_files_error(const struct mt_process *process, const char *
 	if (!own)
 		default_path(process->uid, path, sizeof(path));
 	reason = why_unusable(process, own ? own : path);
+	is_awake = !reason && has_worker(process->pid);
 	spend_since(process, from_ns);
 	if (!reason)
-		return asleep_error(why);
+		return is_awake ? out_of_reach_error(process, why) : asleep_error(why);
 	return mt_error_because(why, MT_ERR_FOREIGN,
 				"awake or asleep is not known: its %s%.150s %s, and the library "
 				"keeps no files there",

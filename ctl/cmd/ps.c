@@ -26,6 +26,7 @@
 #define RANK_CELLS  6
 #define FIXED_CELLS (9 + 8 + 4 * BYTES_CELLS)
 #define COMMAND_MIN 14
+#define LINE_INDENT 4 /* of a row that goes on in the next line */
 #define COMMAND_MAX 112
 
 /* What fits on the screen. */
@@ -63,9 +64,11 @@ static struct view view_of(const struct mt_process_list *processes)
 		 (view.files ? FILES_CELLS : 0) + (processes->has_ranks ? RANK_CELLS : 0) +
 		 (processes->uses_cuda ? BYTES_CELLS : 0);
 
+	/* on a narrow screen it has a line of its own */
 	if (columns && columns - others < COMMAND_MAX)
-		view.command_cells =
-			columns - others > COMMAND_MIN ? columns - others : COMMAND_MIN;
+		view.command_cells = columns - others > COMMAND_MIN ? columns - others
+				     : columns > LINE_INDENT        ? columns - LINE_INDENT
+								    : 1;
 	return view;
 }
 

@@ -166,17 +166,23 @@ static int record_process(const struct wanted *wanted, struct mt_json_lines *lin
 	return MT_EXIT_OK;
 }
 
-/* A program that has already ended has few figures in /proc. */
+/* A program that has already ended has few figures in /proc, and one that ends or that has just
+ * called exec has no arguments there. */
 static void find_started(pid_t pid, char **argv, struct mt_process *out)
 {
 	struct mt_error_reason why;
+	size_t used = 0;
 
-	if (mt_process_find(pid, out, &why) == MT_ERR_OK)
+	if (mt_process_find(pid, out, &why) != MT_ERR_OK) {
+		*out = (struct mt_process){.pid = pid, .own_pid = pid};
+		snprintf(out->comm, sizeof(out->comm), "%s", mt_text_basename(argv[0]));
+		mt_text_clean(out->comm, sizeof(out->comm));
+	} else if (strcmp(out->command, out->comm) != 0) {
 		return;
-	*out = (struct mt_process){.pid = pid, .own_pid = pid};
-	snprintf(out->comm, sizeof(out->comm), "%s", mt_text_basename(argv[0]));
-	snprintf(out->command, sizeof(out->command), "%s", argv[0]);
-	mt_text_clean(out->comm, sizeof(out->comm));
+	}
+	for (; *argv && used < sizeof(out->command); argv++)
+		used += (size_t)snprintf(out->command + used, sizeof(out->command) - used, "%s%s",
+					 used ? " " : "", *argv);
 	mt_text_clean(out->command, sizeof(out->command));
 }
 

@@ -47,41 +47,32 @@ static int print(const struct wanted *wanted, const struct mt_sites *sites)
 	return sites->count ? MT_EXIT_OK : MT_EXIT_NOTHING;
 }
 
-static int show_live(const struct wanted *wanted)
+/* With --diff what has grown since a first look. */
+static int show_sites(struct wanted *wanted)
 {
-	struct mt_sites sites;
-	struct mt_error_reason why;
-	enum mt_err error = mt_sites_collect(wanted->view.process, &sites, &why);
-	int code;
-
-	if (error)
-		return mt_target_fail(wanted->view.process, error, &why);
-	code = print(wanted, &sites);
-	mt_sites_free(&sites);
-	return code;
-}
-
-static int show_growth(struct wanted *wanted)
-{
-	struct mt_sites before, after, growth;
+	const struct mt_process *process = wanted->view.process;
+	struct mt_sites before = {0}, now = {0}, growth = {0};
 	struct mt_error_reason why;
 	uint64_t began_ns = mt_clock_now_ns();
-	enum mt_err error = mt_sites_collect(wanted->view.process, &before, &why);
+	bool is_diff = wanted->view.over_ms;
+	enum mt_err error = MT_ERR_OK;
 	int code;
 
-	if (error)
-		return mt_target_fail(wanted->view.process, error, &why);
-	mt_clock_sleep_ms((unsigned)wanted->view.over_ms);
-	error = mt_sites_collect(wanted->view.process, &after, &why);
-	if (error) {
-		code = mt_target_fail(wanted->view.process, error, &why);
-	} else {
-		wanted->view.over_ms = (mt_clock_now_ns() - began_ns) / 1000000u;
-		mt_sites_growth(&before, &after, &growth);
-		code = print(wanted, &growth);
-		mt_sites_free(&growth);
-		mt_sites_free(&after);
+	if (is_diff) {
+		error = mt_sites_collect(process, &before, &why);
+		if (!error)
+			mt_clock_sleep_ms((unsigned)wanted->view.over_ms);
 	}
+	if (!error)
+		error = mt_sites_collect(process, &now, &why);
+	if (is_diff && !error) {
+		wanted->view.over_ms = (mt_clock_now_ns() - began_ns) / 1000000u;
+		mt_sites_growth(&before, &now, &growth);
+	}
+	code = error ? (int)mt_target_fail(process, error, &why)
+		     : print(wanted, is_diff ? &growth : &now);
+	mt_sites_free(&growth);
+	mt_sites_free(&now);
 	mt_sites_free(&before);
 	return code;
 }
@@ -173,9 +164,7 @@ static int show(struct wanted *wanted, const char *word)
 	if (code != MT_EXIT_OK)
 		return code;
 	wanted->view.process = &process;
-	if (wanted->python)
-		return show_lines(wanted);
-	return wanted->view.over_ms ? show_growth(wanted) : show_live(wanted);
+	return wanted->python ? show_lines(wanted) : show_sites(wanted);
 }
 
 int mt_command_sites(int argc, char **argv)

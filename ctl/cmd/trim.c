@@ -98,18 +98,23 @@ static int trim_preview(const struct mt_process *list, size_t count, uint32_t le
  * Costs a read of the stats file. */
 static void say_gc(const struct mt_process *process, bool dry_run, struct mt_stats_file *file)
 {
+	struct mt_cleanup_entry entries[MT_CLEANUPS_COUNT];
 	const struct mt_stats_cleanup *last = NULL;
 	struct mt_error_reason why;
-	uint64_t live, expected_ns;
+	uint64_t live, before = 0, expected_ns;
 
 	if (mt_target_read(process, file, &why) != MT_ERR_OK || !file->head.python)
 		return;
-	for (size_t i = 0; i < MT_CLEANUPS_COUNT; i++) {
-		const struct mt_stats_cleanup *one = &file->cleanups[i];
+	for (size_t i = mt_cleanup_history(file, entries); i-- > 0 && !last;) {
+		const struct mt_stats_cleanup *one =
+			entries[i].late ? entries[i].late : entries[i].cleanup;
 
-		if ((one->gc_ns || one->gc_state == MT_GC_DISABLED) &&
-		    (!last || one->number > last->number))
-			last = one;
+		if (!one->gc_ns && one->gc_state != MT_GC_DISABLED)
+			continue;
+		last = one;
+		/* the record of a late collection begins after it */
+		if (entries[i].cleanup->reason != MT_REASON_LATE_GC)
+			before = entries[i].cleanup->live_before_bytes;
 	}
 	if (last && last->gc_state == MT_GC_DISABLED) {
 		mt_error_say("process %d (%s): the program had disabled Python's gc when a cleanup "
@@ -118,10 +123,8 @@ static void say_gc(const struct mt_process *process, bool dry_run, struct mt_sta
 		return;
 	}
 	live = file->head.snapshot.heap_live_bytes;
-	expected_ns = last && last->live_before_bytes
-			      ? (uint64_t)((double)last->gc_ns * (double)live /
-					   (double)last->live_before_bytes)
-			      : live * 1000000u / 1048576u;
+	expected_ns = before ? (uint64_t)((double)last->gc_ns * (double)live / (double)before)
+			     : live * 1000000u / 1048576u;
 	mt_error_say("process %d (%s): Python's main thread %s while its gc collects: %s%s, "
 		     "about %s is expected; --purge leaves it out, and so does the library if "
 		     "forked processes share many of its pages, or if the program has disabled it",

@@ -510,6 +510,13 @@ static void refresh(struct mt_facts *facts)
 	(void)mt_target_read(&facts->process, &facts->last, &why);
 }
 
+/* After an exec the figures are those of another program. */
+static void note_end(struct mt_facts *facts)
+{
+	facts->has_exec |= !mt_process_runs(facts->process.pid, facts->process.stack_start);
+	facts->ended |= facts->has_exec || !mt_process_is_alive(&facts->process);
+}
+
 /* If the process does not reply, its last published values stay, and only /proc is read. */
 bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s)
 {
@@ -521,7 +528,7 @@ bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s)
 	to->at_s = at_s;
 	if (facts->awake && !facts->is_one_look)
 		refresh(facts);
-	facts->ended = !mt_process_is_alive(&facts->process);
+	note_end(facts);
 	if (facts->ended || !read_status(facts, to))
 		return false;
 	if (facts->asleep) {
@@ -685,13 +692,6 @@ static void read_limits(struct mt_facts *facts)
 	mt_text_clean(facts->limit.source, sizeof(facts->limit.source));
 }
 
-static double age_of(const struct mt_process *process)
-{
-	double start_s = (double)process->start_ticks / (double)sysconf(_SC_CLK_TCK);
-
-	return fmax((double)mt_clock_read_ns(CLOCK_BOOTTIME) / 1e9 - start_s, 0);
-}
-
 enum mt_err mt_diagnose_look(const struct mt_process *process, bool is_cached,
 			     struct mt_facts *facts, struct mt_error_reason *why)
 {
@@ -701,7 +701,7 @@ enum mt_err mt_diagnose_look(const struct mt_process *process, bool is_cached,
 
 	facts->process = *process;
 	facts->is_one_look = true;
-	facts->age_s = age_of(process);
+	facts->age_s = mt_process_age_s(process);
 	if (!is_cached)
 		mt_control_file_refresh(process);
 	error = read_published(facts, why);
@@ -769,8 +769,8 @@ static void end(struct mt_facts *facts, const struct mt_diagnose_options *option
 	struct mt_error_reason why;
 	enum mt_level level;
 
-	facts->ended |= !mt_process_is_alive(&facts->process);
-	facts->age_s = age_of(&facts->process);
+	note_end(facts);
+	facts->age_s = mt_process_age_s(&facts->process);
 	if (facts->ended) {
 		end_profile(facts, facts->profile);
 		return;

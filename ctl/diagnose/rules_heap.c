@@ -37,7 +37,7 @@ static uint64_t gate_bytes(const struct mt_facts *facts)
 struct hoard {
 	/* resident and not live in all samples of the newer half */
 	uint64_t kept_bytes;
-	uint64_t idle_bytes;     /* idle in all of them, as the worker counts */
+	uint64_t idle_bytes;     /* idle in all of them, as the worker counts, and resident */
 	uint64_t returned_bytes; /* by the test trim, less what its collection has freed */
 	/* after the trim; without one what a trim would leave, as far as the allocator tells */
 	uint64_t left_bytes;
@@ -68,6 +68,7 @@ static struct hoard measure_hoard(const struct mt_facts *facts)
 		.idle_bytes = least_idle(facts),
 	};
 
+	hoard.idle_bytes = mt_min_u64(hoard.idle_bytes, hoard.kept_bytes);
 	hoard.left_bytes = mt_min_u64(hoard.kept_bytes, between);
 	if (!facts->trim.done)
 		return hoard;

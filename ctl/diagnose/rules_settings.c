@@ -60,6 +60,15 @@ double mt_diagnose_awake_s(const struct mt_facts *facts)
 	return (double)mt_facts_now(facts)->uptime_ms / 1000;
 }
 
+/* Idle bytes as the worker counts them, as far as they are resident. */
+static uint64_t idle_bytes(const struct mt_facts *facts)
+{
+	uint64_t idle = mt_facts_now(facts)->heap_idle_bytes;
+
+	return mt_diagnose_knows_live(facts) ? mt_min_u64(idle, mt_facts_last(facts)->slack_bytes)
+					     : idle;
+}
+
 /* Idle bytes that are worth a purge. */
 static uint64_t purge_threshold(const struct mt_facts *facts)
 {
@@ -75,9 +84,10 @@ uint64_t mt_facts_chosen_slack(const struct mt_facts *facts)
 		const char *origin = file->settings[i].origin;
 
 		if (strncmp(file->settings[i].name, "slack_", 6) == 0 && *origin &&
-		    strcmp(origin, "default") != 0) /* as of a large process: one that was purged */
+		    strcmp(origin, "default") != 0)
+			/* before a trim of diagnose; as of a large process: one that was purged */
 			return mt_config_slack_bytes(
-				mt_max_u64(mt_facts_now(facts)->rss_anon_bytes, WASTE_BYTES),
+				mt_max_u64(mt_facts_last(facts)->anon_bytes, WASTE_BYTES),
 				setting(facts, "slack_mb"), setting(facts, "slack_pct"));
 	}
 	return 0;
@@ -183,17 +193,17 @@ void mt_rule_left_between_blocks(const struct mt_facts *facts, struct mt_diagnos
 void mt_rule_kept_without_budget(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
-	uint64_t budget = setting(facts, "budget_pct");
+	uint64_t budget = setting(facts, "budget_pct"), idle = idle_bytes(facts);
 
-	if (now->heap_idle_bytes < purge_threshold(facts) || budget >= 5 ||
-	    (budget && now->budget_balance_ns) || mt_diagnose_awake_s(facts) < AWAKE_MIN_S)
+	if (idle < purge_threshold(facts) || budget >= 5 || (budget && now->budget_balance_ns) ||
+	    mt_diagnose_awake_s(facts) < AWAKE_MIN_S)
 		return;
 	recommend(
 		facts, out, "budget", budget ? "budget_pct=5" : "budget_pct=3",
 		budget ? "%s are reusable, and the budget of %s %% is spent"
 		       : "%s are reusable, and with a budget of %s %% nothing is purged unless it "
 			 "is asked for or memory is short",
-		mt_text_bytes(now->heap_idle_bytes).text, mt_text_count(budget).text);
+		mt_text_bytes(idle).text, mt_text_count(budget).text);
 }
 
 /* Writes the setting under which such purges are not made, and what it keeps resident: a longer
@@ -311,16 +321,15 @@ void mt_rule_idle_near_limit(const struct mt_facts *facts, struct mt_diagnosis *
 {
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 	double percent = mt_stats_percent(now->pressure_used_bytes, now->pressure_limit_bytes);
-	uint64_t threshold = purge_threshold(facts);
+	uint64_t threshold = purge_threshold(facts), idle = idle_bytes(facts);
 
-	if (percent < NEAR_PERCENT || now->heap_idle_bytes < 16 * MT_MIB ||
-	    now->heap_idle_bytes >= threshold)
+	if (percent < NEAR_PERCENT || idle < 16 * MT_MIB || idle >= threshold)
 		return;
 	recommend(facts, out, "slack", "slack_mb=8 slack_pct=0",
 		  "%.0f %% of the limit of %s are used, and %s are reusable that count as too "
 		  "little to purge (below %s)",
-		  percent, mt_text_bytes(now->pressure_limit_bytes).text,
-		  mt_text_bytes(now->heap_idle_bytes).text, mt_text_bytes(threshold).text);
+		  percent, mt_text_bytes(now->pressure_limit_bytes).text, mt_text_bytes(idle).text,
+		  mt_text_bytes(threshold).text);
 }
 
 /* Small objects in malloc cost time. It is not worth it if purges return little. */

@@ -200,7 +200,7 @@ void mt_rule_state(const struct mt_facts *facts, struct mt_diagnosis *out)
 			"and has allocated too little since");
 	else if (!facts->awake)
 		mt_finding_note(out, MT_WARN, "refused",
-				facts->is_file_refused
+				facts->is_file_refused || strstr(facts->why_not, "out of reach")
 					? NULL
 					: "MT_DIR must be a directory on a tmpfs, and its "
 					  "owner's alone (mode 700)",

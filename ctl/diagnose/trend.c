@@ -455,6 +455,10 @@ static struct step shape_of_rise(const struct window *window, const struct level
 	struct step step;
 
 	count_grown(levels, out);
+	if (!out->rounds && out->last < levels->at[0].value + out->growth / 2) {
+		doubt(MT_TREND_NOISE, 2 * (end - start), out); /* the rise is gone again */
+		return ends_here;
+	}
 	if (out->grown_parts == 1 && out->parts > 2) {
 		at_s = step_time(window, levels);
 		seen = fmax(at_s - start, end - at_s);

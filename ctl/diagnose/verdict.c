@@ -581,12 +581,15 @@ static bool decide_ended(const struct mt_facts *facts, struct mt_diagnosis *out)
 		out->list[count++].advice_count = 0;
 	out->count = count;
 	finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				 "the process ended during the diagnosis%s%s",
+				 "the process %s during the diagnosis%s%s",
+				 facts->has_exec ? "ran another program (exec)" : "ended",
 				 count ? ", and until then looked like a " : "",
 				 count ? mt_finding_word(&out->list[0]) : "");
 	show_seen(facts, finding);
-	mt_finding_advise(finding, "Diagnose its next run before it ends; MT_PROFILE=1 leaves a "
-				   "line for each cleanup.");
+	mt_finding_advise(finding, facts->has_exec
+					   ? "Diagnose what runs now: mtctl diagnose PID."
+					   : "Diagnose its next run before it ends; MT_PROFILE=1 "
+					     "leaves a line for each cleanup.");
 	return true;
 }
 
@@ -679,14 +682,25 @@ static void describe_level(const struct mt_facts *facts, const struct mt_trend *
 static void show_heap(const struct mt_facts *facts, struct mt_finding *finding)
 {
 	const struct mt_sample *last = mt_facts_last(facts);
+	struct mt_memory_parts parts = mt_memory_parts_of(&(struct mt_memory_figures){
+		last->rss_bytes, last->anon_bytes, last->live_bytes, last->dirty_bytes});
+	uint64_t chosen = mt_facts_chosen_slack(facts);
 
 	if (mt_diagnose_knows_live(facts)) {
 		mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
-		mt_finding_bytes(finding, "reusable heap, unused", "heap_idle_bytes",
-				 last->idle_bytes);
+		mt_finding_bytes(finding, "reusable heap", "heap_reusable_bytes",
+				 parts.bytes[MT_PART_REUSABLE]);
 	} else if (facts->awake) {
 		show_uncounted(facts, finding);
 	}
+	if (chosen)
+		mt_finding_show(finding, "kept if free", "chosen_slack_bytes", (double)chosen,
+				"up to %s, by MT_SLACK_MB and MT_SLACK_PCT",
+				mt_text_bytes(chosen).text);
+	if (facts->trim.done)
+		mt_finding_bytes(finding, "a trim just returned", "trim_returned_bytes",
+				 mt_sat_sub(facts->trim.record.rss_before_bytes,
+					    facts->trim.record.rss_after_bytes));
 }
 
 /* What Python holds is most of RSS, and its gc was not asked what of that is garbage. */

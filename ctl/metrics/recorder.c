@@ -461,6 +461,14 @@ static bool is_same_program(const struct mt_recorder *recorder, const struct wat
 	       strcmp(now.comm, watched->process.comm) == 0;
 }
 
+/* A process that ends has no command line any more before it is a zombie. */
+static bool has_memory(pid_t pid)
+{
+	struct mt_process now = {.pid = pid};
+
+	return mt_process_read_stat(&now) && now.rss_bytes;
+}
+
 /* An exec changes the name, and whether the process carries the shim; the loader maps that a moment
  * later. A process without the shim is checked again at growing intervals, since the maps of a
  * large process are long. */
@@ -468,7 +476,9 @@ static uint64_t update_identity(const struct mt_recorder *recorder, struct watch
 {
 	uint64_t now_ns = mt_clock_now_ns(), identity;
 	struct mt_process fresh;
+	struct mt_stats_head head;
 	struct mt_error_reason why;
+	enum mt_err error;
 	bool same;
 
 	if (is_same_program(recorder, watched, now_ns))
@@ -480,8 +490,14 @@ static uint64_t update_identity(const struct mt_recorder *recorder, struct watch
 	if (same && (watched->process.shimmed || !recorder->options.shim ||
 		     watched->same_count & (watched->same_count - 1)))
 		return identity;
-	if (mt_process_find_soon(watched->process.pid, &fresh, &why) == MT_ERR_OK)
-		watched->process = fresh;
+	error = mt_process_find_soon(watched->process.pid, &fresh, &why);
+	if (!has_memory(watched->process.pid))
+		return watched->identity;
+	if (error)
+		return identity;
+	if (recorder->options.shim && !fresh.shimmed)
+		(void)mt_target_read_near(&fresh, &head);
+	watched->process = fresh;
 	return identity;
 }
 

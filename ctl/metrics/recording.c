@@ -562,7 +562,7 @@ bool mt_recording_is_file(const char *word)
 	return access(word, F_OK) == 0 && !is_something_else(word);
 }
 
-enum mt_exit mt_recording_of_word(const char *word, struct mt_recording *out)
+static enum mt_exit of_process(const char *word, struct mt_recording *out)
 {
 	struct mt_target *target = mt_error_check_memory(malloc(sizeof(*target)));
 	enum mt_exit code = mt_target_find(word, &target->process);
@@ -633,7 +633,7 @@ enum mt_exit mt_recording_of_source(const char *word, struct mt_recording *out)
 	struct mt_error_reason why;
 
 	if (!mt_recording_is_file(word))
-		return mt_recording_of_word(word, out);
+		return of_process(word, out);
 	if (mt_last_look_is_file(word))
 		return of_last_look(word, out);
 	if (mt_recording_read(word, out, &why) != MT_ERR_OK)

@@ -143,13 +143,9 @@ struct mt_recording_process *mt_recording_add_process(struct mt_recording *recor
  * directory ("train.py") is none, and names the process that runs it. */
 bool mt_recording_is_file(const char *word);
 
-/* Reads the ring of the process of this id or name (mt_target_find), with fresh figures. Returns
- * the exit code, after a message if it is not MT_EXIT_OK. The caller frees with
- * mt_recording_free. */
-enum mt_exit mt_recording_of_word(const char *word, struct mt_recording *out);
-
-/* Reads the file or the process that the word names. A file that is valid up to some line is read
- * up to there, with a message. Returns and frees as above. */
+/* Reads the file that the word names, or the ring of the process (mt_target_find), with fresh
+ * figures. A file that is valid up to some line is read up to there, with a message. Returns the
+ * exit code, after a message if it is not MT_EXIT_OK. The caller frees with mt_recording_free. */
 enum mt_exit mt_recording_of_source(const char *word, struct mt_recording *out);
 
 /* Records processes: writes the lines of `mtctl record`.

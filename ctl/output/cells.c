@@ -1,13 +1,12 @@
 #include "ctl/output/cells.h"
 
-#include <langinfo.h>
 #include <limits.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/output/error.h"
 #include "ctl/output/table.h"
+#include "ctl/output/text.h"
 
 void mt_cells_start(struct mt_cells *canvas, int columns, int rows)
 {
@@ -28,7 +27,7 @@ void mt_cells_start(struct mt_cells *canvas, int columns, int rows)
 
 struct mt_cells mt_cells_for_stdout(int columns, int rows)
 {
-	struct mt_cells cells = {.unicode = mt_cells_locale_is_utf8(),
+	struct mt_cells cells = {.unicode = mt_text_locale_is_utf8(),
 				 .coloured = *mt_table_colour(MT_COLOUR_HEAD) != '\0'};
 
 	mt_cells_start(&cells, columns, rows);
@@ -202,13 +201,4 @@ void mt_cells_write_row(const struct mt_cells *cells, int row, FILE *to)
 	}
 	if (cells->coloured && style != MT_STYLE_PLAIN)
 		write_colours(MT_STYLE_PLAIN, to);
-}
-
-bool mt_cells_locale_is_utf8(void)
-{
-	static int known = -1;
-
-	if (known < 0)
-		known = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-	return known;
 }

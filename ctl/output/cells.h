@@ -98,7 +98,4 @@ struct mt_cell_colours mt_cells_colours(enum mt_cell_style style);
 /* Writes one row as text of the locale, without blanks at its end; in colours if the cells are. */
 void mt_cells_write_row(const struct mt_cells *cells, int row, FILE *to);
 
-/* Returns whether the locale of the environment is UTF-8. The first call sets it (setlocale(3)). */
-bool mt_cells_locale_is_utf8(void);
-
 #endif

@@ -72,28 +72,13 @@ struct mt_table *mt_table_new(const char *columns)
 	return table;
 }
 
-/* The columns that a text takes on a screen: escape sequences take none, and each character of
- * UTF-8 takes one. */
-static int width_of_text(const char *text)
-{
-	int width = 0;
-
-	for (; *text; text += *text != '\0') {
-		if (*text == '\033')
-			text += strcspn(text, "m");
-		else
-			width += ((unsigned char)*text & 0xc0) != 0x80;
-	}
-	return width;
-}
-
 static int width_of(const struct mt_table *table, size_t column)
 {
 	int width = 0;
 
 	for (size_t i = column; i < table->cells_count; i += table->columns_count)
-		if (width_of_text(table->cells[i]) > width)
-			width = width_of_text(table->cells[i]);
+		if (mt_text_columns(table->cells[i]) > width)
+			width = mt_text_columns(table->cells[i]);
 	return width;
 }
 
@@ -105,7 +90,7 @@ static void write_row(const struct mt_table *table, size_t first, const int *wid
 	for (size_t i = 0; i < table->columns_count && first + i < table->cells_count; i++) {
 		const char *cell = table->cells[first + i];
 		bool is_left = table->sides[i] == '<', is_last = i + 1 == table->columns_count;
-		int own = width_of_text(cell), width = is_left && is_last ? own : widths[i];
+		int own = mt_text_columns(cell), width = is_left && is_last ? own : widths[i];
 		bool breaks = i && table->screen_columns && at + 2 + width > table->screen_columns;
 
 		fputs(!i ? "" : breaks ? "\n    " : "  ", to);

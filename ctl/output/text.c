@@ -157,19 +157,35 @@ static size_t read_character(const char *text, uint32_t *out, bool *out_cut)
 	return *out < least[bytes] ? 0 : bytes;
 }
 
+/* The ranges end with one that begins with 0. */
+static bool is_in(const uint32_t (*ranges)[2], uint32_t point)
+{
+	while ((*ranges)[0] && (point < (*ranges)[0] || point > (*ranges)[1]))
+		ranges++;
+	return (*ranges)[0] != 0;
+}
+
 /* Not: control characters, those that turn or hide the text around them (bidirectional, of no
  * width), surrogates, and what is no character. */
 static bool is_shown(uint32_t point)
 {
-	static const uint32_t ranges[][2] = {
-		{0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},
-		{0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f}, {0xd800, 0xdfff},
-		{0xfeff, 0xfeff}, {0xfff0, 0xfffb}, {0xfffe, 0xffff}, {0xe0000, UINT32_MAX}};
+	static const uint32_t hidden[][2] = {
+		{0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},        {0x200b, 0x200f},
+		{0x2028, 0x202e}, {0x2060, 0x206f}, {0xd800, 0xdfff},      {0xfeff, 0xfeff},
+		{0xfff0, 0xfffb}, {0xfffe, 0xffff}, {0xe0000, UINT32_MAX}, {0, 0}};
 
-	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
-		if (point >= ranges[i][0] && point <= ranges[i][1])
-			return false;
-	return true;
+	return point > 0x1f && !is_in(hidden, point);
+}
+
+/* The columns of a terminal that a character takes: EastAsianWidth.txt of Unicode, W and F. */
+static int columns_of(uint32_t point)
+{
+	static const uint32_t wide[][2] = {
+		{0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},   {0xac00, 0xd7a3},
+		{0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},   {0xffe0, 0xffe6},
+		{0x1f300, 0x1f64f}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd}, {0, 0}};
+
+	return point >= 0x300 && point <= 0x36f /* combining */ ? 0 : 1 + is_in(wide, point);
 }
 
 /* Of a character that was cut at the end of the text nothing stays. */
@@ -193,19 +209,23 @@ static void clean(char *text, size_t text_bytes, bool is_utf8)
 	}
 }
 
+bool mt_text_locale_is_utf8(void)
+{
+	static int known = -1;
+
+	if (known < 0)
+		known = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	return known;
+}
+
 /* Bytes of UTF-8 may be control characters on a terminal of another character set. */
 static bool takes_utf8(void)
 {
 	static int answer = -1;
-	locale_t locale;
 
-	if (answer < 0) {
-		locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+	if (answer < 0)
 		answer = (!isatty(STDOUT_FILENO) && !isatty(STDERR_FILENO)) ||
-			 (locale && strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0);
-		if (locale)
-			freelocale(locale);
-	}
+			 mt_text_locale_is_utf8();
 	return answer;
 }
 
@@ -222,11 +242,37 @@ void mt_text_clean_utf8(const char *text, char *out, size_t out_bytes)
 
 int mt_text_fit(const char *text, int columns)
 {
-	int bytes = 0;
+	const char *at = text;
+	uint32_t point;
+	bool is_cut;
 
-	while (text[bytes] && (columns > 0 || ((unsigned char)text[bytes] & 0xc0) == 0x80))
-		columns -= ((unsigned char)text[bytes++] & 0xc0) != 0x80;
-	return bytes;
+	while (*at) {
+		size_t bytes = read_character(at, &point, &is_cut);
+
+		columns -= bytes ? columns_of(point) : 1;
+		if (columns < 0)
+			break;
+		at += bytes ? bytes : 1;
+	}
+	return (int)(at - text);
+}
+
+int mt_text_columns(const char *text)
+{
+	int columns = 0;
+	uint32_t point;
+	bool is_cut;
+
+	while (*text) {
+		bool is_escape = *text == '\033';
+		size_t bytes = is_escape ? strcspn(text + 1, "m") + 1
+					 : read_character(text, &point, &is_cut);
+
+		columns += is_escape ? 0 : bytes ? columns_of(point) : 1;
+		text += bytes ? bytes : 1;
+		text += is_escape && *text;
+	}
+	return columns;
 }
 
 bool mt_text_ends_with(const char *text, const char *end)

@@ -41,8 +41,16 @@ void mt_text_clean(char *text, size_t text_bytes);
  * characters and what XML forbids become "?". */
 void mt_text_clean_utf8(const char *text, char *out, size_t out_bytes);
 
-/* Returns how many bytes the first `columns` characters of clean text take, for "%.*s". */
+/* Sets the locale of characters from the environment (LC_ALL, LC_CTYPE, LANG) at the first call.
+ * Returns whether its character set is UTF-8. */
+bool mt_text_locale_is_utf8(void);
+
+/* Returns how many bytes of clean text fit into `columns` of a terminal, for "%.*s". */
 int mt_text_fit(const char *text, int columns);
+
+/* Returns the columns that clean text takes on a terminal; escape sequences for colours take none.
+ */
+int mt_text_columns(const char *text);
 
 bool mt_text_ends_with(const char *text, const char *end);
 

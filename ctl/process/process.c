@@ -3,13 +3,16 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ctl/output/text.h"
+#include "ctl/process/clock.h"
 #include "ctl/process/read_file.h"
 
 #define STATUS_MAX  ((size_t)1 << 20)
@@ -239,6 +242,13 @@ bool mt_process_is_alive(const struct mt_process *process)
 	struct mt_process now = {.pid = process->pid};
 
 	return mt_process_read_stat(&now) && now.start_ticks == process->start_ticks;
+}
+
+double mt_process_age_s(const struct mt_process *process)
+{
+	double start_s = (double)process->start_ticks / (double)sysconf(_SC_CLK_TCK);
+
+	return fmax((double)mt_clock_read_ns(CLOCK_BOOTTIME) / 1e9 - start_s, 0);
 }
 
 bool mt_process_runs(pid_t pid, uint64_t stack_start)

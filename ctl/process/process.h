@@ -67,6 +67,9 @@ bool mt_process_may_probe(const struct mt_process *process);
  * its pid. */
 bool mt_process_is_alive(const struct mt_process *process);
 
+/* Returns the seconds since the start of the process. */
+double mt_process_age_s(const struct mt_process *process);
+
 /* Returns whether the process still runs the program with this stack address, without an exec
  * since. Also true if that cannot be told. */
 bool mt_process_runs(pid_t pid, uint64_t stack_start);

@@ -39,6 +39,7 @@ static struct mt_facts *plain(void)
 	facts->awake = true;
 	facts->samples_count = 1;
 	facts->samples[0].rss_bytes = 1024 * MT_MIB;
+	facts->samples[0].slack_bytes = 100 * MT_MIB;
 	head->mode = MT_MODE_JEMALLOC;
 	strcpy(head->allocator, "jemalloc");
 	head->snapshot = (struct mt_stats_snapshot){
@@ -180,6 +181,7 @@ static struct mt_facts *unpaid(void)
 	struct mt_facts *facts = plain();
 
 	figures(facts)->heap_idle_bytes = 200 * MT_MIB;
+	facts->samples[0].slack_bytes = 200 * MT_MIB;
 	figures(facts)->budget_balance_ns = 0;
 	return facts;
 }
@@ -195,6 +197,8 @@ Test(advise, more_budget_where_idle_bytes_wait_for_it)
 	cr_expect_str_eq(advice(changed), "MT_BUDGET_PCT=3");
 	EXPECT_SILENT(unpaid, figures(facts)->budget_balance_ns = 1);
 	EXPECT_SILENT(unpaid, figures(facts)->heap_idle_bytes = 90 * MT_MIB);
+	/* idle by address, and never touched */
+	EXPECT_SILENT(unpaid, facts->samples[0].slack_bytes = 5 * MT_MIB);
 	EXPECT_SILENT(unpaid, put_setting(facts, "budget_pct", "5"));
 	EXPECT_SILENT(unpaid, figures(facts)->uptime_ms = 5000);
 }

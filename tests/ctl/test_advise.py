@@ -80,7 +80,7 @@ def test_a_python_whose_rounds_leave_garbage(spawn, env, awake, ctl):
 
 def test_the_text_says_what_to_paste_now_and_at_a_start(fake, ctl):
 	pid = fake(values={"heap_idle_bytes": 200 << 20, "budget_balance_ns": 0, "uptime_ms": 60000, "rss_bytes": 300 << 20},
-	           settings={"slack_mb": ["64", "default"], "slack_pct": ["10", "default"], "budget_pct": ["3", "default"]})
+	           held_mb=400, settings={"slack_mb": ["64", "default"], "slack_pct": ["10", "default"], "budget_pct": ["3", "default"]})
 
 	got = ctl("advise", pid).stdout
 

@@ -20,6 +20,7 @@ VERDICTS = {word: int(code) for code, word in
 # The least look that says anything, and then some.
 FOR = "--for=2"
 FLAT = {"rss_bytes": 20 * MB, "heap_live_bytes": 5 * MB, "heap_resident_bytes": 6 * MB, "heap_idle_bytes": 0}
+HOARD = {**FLAT, "heap_idle_bytes": 300 * MB, "heap_resident_bytes": 306 * MB}
 
 
 def records_of(ctl, pid):
@@ -39,13 +40,42 @@ def test_nothing_but_the_verdict_is_printed_where_stderr_is_no_terminal(ctl, fak
 
 
 def test_idle_heap_is_a_hoard_with_its_exit_code(ctl, fake):
-	pid = fake(values={**FLAT, "heap_idle_bytes": 300 * MB})
+	pid = fake(values=HOARD, held_mb=306)
 
 	done = ctl("diagnose", pid, FOR, "--no-trim")
 
 	assert done.returncode == VERDICTS["hoard"]
 	assert done.stdout.startswith("hoard: the allocator keeps 300.0 MB that the program has freed\n")
 	assert f"mtctl trim {pid}" in done.stdout
+
+
+def test_idle_heap_that_is_not_resident_is_no_hoard(ctl, fake):
+	pid = fake(values=HOARD)
+
+	assert "hoard" not in ctl("stat", pid).stdout
+	assert ctl("diagnose", pid, FOR, "--no-trim").returncode == 0
+
+
+def test_a_slack_that_is_chosen_in_percent_is_that_of_the_memory_before_the_trim(ctl, fake):
+	values = {**FLAT, "rss_bytes": 320 * MB, "rss_anon_bytes": 60 * MB, "heap_resident_bytes": 206 * MB, "heap_dirty_bytes": 200 * MB}
+	pid = fake(values=values, held_mb=306, freed_mb=200, settings={"slack_mb": ["16", "default"], "slack_pct": ["90", "environment"]})
+
+	done = ctl("diagnose", pid, FOR)
+
+	assert done.returncode == 0 and re.search(r"kept if free +up to \d+\.\d MB, by MT_SLACK_MB", done.stdout), done
+	assert re.search(r"reusable heap +200\.0 MB", done.stdout) and re.search(r"a trim just returned +200\.0 MB", done.stdout), done
+
+
+@pytest.mark.parametrize("program", ["env -u LD_PRELOAD sleep 60", f"{PYTHON} -c 'import time; kept = b\"x\" * (40 << 20); time.sleep(60)'"])
+def test_an_exec_meanwhile_ends_the_diagnosis(ctl, mtctl, spawn, plain, program):
+	process = spawn([mtctl, "run", "--min-mb=0", "--", PYTHON, "-c", "import os, time; print('ready', flush=True); time.sleep(1.5);"
+	                 f"os.execvp('sh', ['sh', '-c', {'exec ' + program!r}])"], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	done = ctl("diagnose", process.pid, "--for=4")
+
+	assert done.returncode == VERDICTS["unknown"] and "ran another program (exec) during the diagnosis" in done.stdout, done
+	assert "does not answer" not in done.stdout and f"mtctl diagnose {process.pid}." in done.stdout, done
 
 
 def test_a_cleanup_is_asked_for_once_that_collects_only_with_gc_and_with_no_trim_none(ctl, fake):
@@ -179,7 +209,7 @@ def test_a_tree_is_diagnosed_as_a_whole_and_one_by_one(ctl, fake, spawn, plain, 
 	"""A parent without the shim, and two children that look shimmed."""
 	library = tmp_path / "libmtshim.so"
 	library.write_bytes(bytes(8192))
-	options = [json.dumps({"values": {**FLAT, "heap_idle_bytes": idle * MB}}) for idle in (0, 300)]
+	options = [json.dumps({"values": FLAT}), json.dumps({"values": HOARD, "held_mb": 306})]
 	script = "import subprocess, sys\n" \
 	         "for options in sys.argv[4:]:\n" \
 	         "	child = subprocess.Popen([sys.executable, *sys.argv[1:4], options], stdin=0, stdout=subprocess.PIPE, text=True)\n" \

@@ -239,3 +239,18 @@ Test(trend, of_nothing_is_unknown)
 {
 	cr_expect_eq(mt_trend_find(&(struct mt_trend_series){.least_min = MB}).shape, MT_TREND_FEW);
 }
+
+/* As when Python's collector has just freed what grew. */
+Test(trend, does_not_say_that_grows_what_has_just_fallen)
+{
+	struct mt_trend_point points[120];
+	struct mt_trend trend;
+
+	for (size_t i = 0; i < 120; i++)
+		points[i] =
+			(struct mt_trend_point){(double)i, (i < 119 ? 100 + (double)i : 105) * MB};
+
+	trend = mt_trend_find(&(struct mt_trend_series){.points = points, .count = 120});
+
+	cr_expect_eq(trend.shape, MT_TREND_UNDECIDED);
+}

@@ -2,6 +2,7 @@
 import os
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -146,3 +147,43 @@ def test_a_process_that_was_awake_before_its_chroot_is_found_and_its_silence_exp
 	                              timeout=60) for words in (["stat", "--cached"], ["trim", "--timeout=2"]))
 
 	assert "awake for" in seen.stdout and "has called chroot since it woke up" in asked.stderr, (seen, asked)
+
+
+def _is_awake_and_out_of_reach(ctl, pid, words):
+	for command in (["stat"], ["trim"], ["doctor"], ["diagnose", "--for=2"]):
+		done = ctl(*command, pid)
+		said = done.stdout + done.stderr
+		assert f"out of reach: it is awake, and purges by itself; {words}" in said and "asleep" not in said, (command, done)
+	assert f"{pid}  refused" in ctl("ps").stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a namespace takes root")
+def test_a_process_in_another_time_namespace_is_not_called_asleep(ctl, env, spawn, run, compile_c, tmp_path):
+	if run(["unshare", "--time", "--boottime", "1000", "true"]).returncode != 0:
+		pytest.skip("there are no time namespaces here")
+	source = tmp_path / "grown.c"
+	source.write_text(GROWN)
+	process = spawn(["unshare", "--time", "--boottime", "1000", "--fork", compile_c(source)], env())
+	assert process.stdout.readline() == "ready\n"
+	pid = int(run(["pgrep", "-P", process.pid]).stdout)
+	time.sleep(3)
+
+	_is_awake_and_out_of_reach(ctl, pid, "its files bear a start time of its own time namespace")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_process_that_found_no_room_for_its_files_is_not_called_asleep(ctl, env, spawn, run, compile_c, tmp_path):
+	source, small = tmp_path / "grown.c", tmp_path / "small"
+	source.write_text(GROWN)
+	small.mkdir()
+	if run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", small]).returncode != 0:
+		pytest.skip("mount is not permitted here")
+	try:
+		(small / "full").write_bytes(bytes(4096))
+		process = spawn([compile_c(source)], env(DIR=small / "files"))
+		assert process.stdout.readline() == "ready\n"
+		time.sleep(3)
+
+		_is_awake_and_out_of_reach(lambda *words: ctl(*words, MT_DIR=str(small / "files")), process.pid, "it could not make its files")
+	finally:
+		run(["umount", "-l", small])

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import termios
 import time
+import unicodedata
 
 import pytest
 
@@ -43,6 +44,21 @@ def test_trim_does_not_announce_a_collection_that_the_program_has_disabled(ctl, 
 	assert "or if the program has disabled it\n" in unknown.stderr, unknown
 	assert "the program had disabled Python's gc" in known.stderr and "stand" not in known.stderr, known
 	assert "what Python's gc frees if it is enabled" in known.stdout, known
+
+
+def test_trim_expects_a_collection_by_what_was_live_before_the_last_one_though_that_ran_late(ctl, mtctl, spawn, plain, wait_for):
+	process = spawn([mtctl, "run", "--", PYTHON, "-c", "import gc, time\ngc.set_threshold(10**9)\nclass Node: pass\n"
+	                 "for _ in range(400000): node = Node(); node.own, node.text = node, 'x' * 200\n"
+	                 "print('ready', flush=True); time.sleep(4)\nprint('again', flush=True)\nwhile True: time.sleep(0.01)"], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	assert "gc waits" in ctl("trim", process.pid).stdout
+	assert process.stdout.readline() == "again\n"
+	wait_for(lambda: json.loads(ctl("stat", "--json", process.pid).stdout)["records"][-1]["reason"] == "late_gc")
+	said = ctl("trim", "--dry-run", process.pid).stderr
+	last, expected = (float(value) * (1000 if unit == "s" else 1) for value, unit in re.findall(r"(\d[\d.]*) (m?s)\b", said))
+
+	assert expected < last / 4, said
 
 
 def test_record_takes_options_behind_a_pid_and_names_no_shim_for_a_bare_process(ctl, mtctl, spawn, plain, tmp_path):
@@ -235,6 +251,51 @@ def lines_on_terminal(command, env, columns):
 		pass  # the end of what a terminal hands on
 	os.close(ours)
 	return text.decode().replace("\r", "").splitlines()
+
+
+def columns_of(line):
+	return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in line)
+
+
+def test_rows_with_wide_characters_fit_the_terminal(mtctl, spawn, plain, tmp_path):
+	script = tmp_path / ("日本語プログラム名前" * 4 + ".py")
+	script.write_text("print('ready', flush=True)\nimport time\ntime.sleep(60)\n")
+	process = spawn([mtctl, "run", "--min-mb=0", "--", PYTHON, script], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	for columns in (60, 80, 120):
+		lines = lines_on_terminal([mtctl, "ps"], dict(plain, NO_COLOR="1", LC_ALL="C.UTF-8"), columns)
+		assert any("日本語" in line for line in lines) and max(map(columns_of, lines)) <= columns, lines
+
+
+def test_a_command_that_has_a_line_of_its_own_has_the_whole_line(mtctl, spawn, plain):
+	process = spawn([mtctl, "run", "--min-mb=0", "--", PYTHON, "-c", HOLDER], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	lines = lines_on_terminal([mtctl, "ps"], dict(plain, NO_COLOR="1"), 60)
+
+	assert max(len(line) for line in lines if "python" in line) == 60, lines
+
+
+@pytest.mark.parametrize("words", [["stat"], ["trim"], ["doctor"], ["look"], ["diagnose", "--for=2"]])
+def test_a_library_of_another_name_is_known_by_its_files(ctl, shim, spawn, plain, tmp_path, wait_for, words):
+	library = shutil.copy(shim, tmp_path / "preload.so")
+	process = spawn([PYTHON, "-c", HOLDER], dict(plain, LD_PRELOAD=str(library), MT_MIN_MB="0"))
+	assert process.stdout.readline() == "ready\n"
+	wait_for(lambda: f"{process.pid}  awake" in ctl("ps").stdout)
+
+	done = ctl(*words, process.pid)
+
+	assert "does not carry the shim" not in done.stdout + done.stderr and done.returncode != NOT_SHIMMED, done
+
+
+def test_the_command_of_a_program_that_ends_at_once_is_recorded(ctl, tmp_path):
+	file = tmp_path / "f.jsonl"
+
+	for _ in range(8):
+		assert ctl("record", "--no-shim", "-q", "-o", file, "--", "/bin/true", "an argument").returncode == 0
+		lines = [json.loads(line) for line in file.read_text().splitlines()]
+		assert {line["command"] for line in lines if "command" in line} == {"/bin/true an argument"}, lines
 
 
 def test_a_row_in_a_pipe_is_one_line(ctl, fake):

@@ -13,7 +13,7 @@ pinned_before_mb, pinned_after_mb
 (pairs of block size and live blocks), limit_source, pressure_sources, pressure_level, pressure_used_mb, pressure_limit_mb
 (of a cleanup's record), reason (its number), settings (value and origin by name), rank, world_size, cleanups
 (how many by the number of their reason). blocks (the file of blocks that a snapshot leaves, in hex), blocks_copy (it is a copy of
-this one), blocks_mode (its mode,
+this one), held_mb (memory that it really holds), blocks_mode (its mode,
 octal), blocks_link (it is a link to this path), blocks_lost (so many snapshots leave none),
 stack_start (that of another program than it is). version: all are laid out as the present one; record_more (so many bytes more in a
 record, under the present version), recordless (a cleanup leaves no record).
@@ -224,6 +224,7 @@ def main():
 	options = json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
 	with library.open("rb") as file:
 		kept = mmap.mmap(file.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
+	held = b"x" * (options.get("held_mb", 0) * MB)
 	if options.get("awake", True):
 		fake = Fake(directory, options)
 		control = CONTROL.pack(CONTROL_MAGIC, options.get("version", VERSION), 0, 0, 0, 0, b"", b"")
@@ -234,6 +235,7 @@ def main():
 	print("ready", flush=True)
 	sys.stdin.read()
 	kept.close()
+	del held
 
 
 if __name__ == "__main__":

@@ -40,49 +40,12 @@ static int compare_run(int argc, char **argv)
 
 /* ---- `mtctl plot`: memory over time as a picture ---- */
 
-struct options {
-	const struct mt_plot_options *wanted;
-	struct mt_picture_options picture;
-};
-
-static int finish(enum mt_err error, const struct mt_error_reason *why)
-{
-	return error ? (int)mt_error_fail(MT_EXIT_USAGE, why) : MT_EXIT_OK;
-}
-
-static int plot_process(const char *pid, struct options *options)
-{
-	struct mt_recording recording = {0};
-	struct mt_error_reason why;
-	int code = mt_recording_of_word(pid, &recording);
-
-	options->picture.as_clock = !options->wanted->no_clock;
-	if (code == MT_EXIT_OK)
-		code = finish(mt_picture_draw(&recording, &options->picture, &why), &why);
-	mt_recording_free(&recording);
-	return code;
-}
-
-static int plot_file(const char *path, struct options *options)
-{
-	struct mt_recording recording;
-	struct mt_error_reason why;
-	enum mt_err error = mt_recording_read(path, &recording, &why);
-
-	options->picture.as_clock = options->wanted->clock && !options->wanted->no_clock;
-	if (error)
-		return finish(error, &why);
-	if (*recording.warning.text)
-		mt_error_say("%s", recording.warning.text);
-	error = mt_picture_draw(&recording, &options->picture, &why);
-	mt_recording_free(&recording);
-	return finish(error, &why);
-}
-
 static int plot_run(int argc, char **argv)
 {
 	struct mt_plot_options wanted;
-	struct options options = {.wanted = &wanted};
+	struct mt_picture_options picture;
+	struct mt_recording recording;
+	struct mt_error_reason why;
 	int code;
 
 	if (!mt_plot_options_read(argc, argv, &wanted, &code))
@@ -91,16 +54,24 @@ static int plot_run(int argc, char **argv)
 		mt_error_say("plot: -o FILE is missing");
 		return mt_command_misused("plot");
 	}
-	options.picture = (struct mt_picture_options){.path = wanted.path,
-						      .title = wanted.title,
-						      .width = wanted.size.width,
-						      .height = wanted.size.height,
-						      .since_s = wanted.since_s,
-						      .last_s = wanted.last_s,
-						      .pid = wanted.pid,
-						      .gpu = wanted.gpu};
-	return mt_recording_is_file(wanted.source) ? plot_file(wanted.source, &options)
-						   : plot_process(wanted.source, &options);
+	picture = (struct mt_picture_options){
+		.path = wanted.path,
+		.title = wanted.title,
+		.width = wanted.size.width,
+		.height = wanted.size.height,
+		.since_s = wanted.since_s,
+		.last_s = wanted.last_s,
+		.pid = wanted.pid,
+		.gpu = wanted.gpu,
+		.as_clock =
+			!wanted.no_clock && (wanted.clock || !mt_recording_is_file(wanted.source))};
+	code = mt_recording_of_source(wanted.source, &recording);
+	if (code != MT_EXIT_OK)
+		return code;
+	if (mt_picture_draw(&recording, &picture, &why) != MT_ERR_OK)
+		code = mt_error_fail(MT_EXIT_USAGE, &why);
+	mt_recording_free(&recording);
+	return code;
 }
 
 /* ---- `mtctl report`: a process or a recording as one page, with the picture of plot ---- */

@@ -67,18 +67,13 @@ static unsigned refuse(enum mt_err error, const struct mt_error_reason *why, cha
 	return error == MT_ERR_NOT_AVAILABLE ? MHD_HTTP_NOT_FOUND : status_of(mt_error_exit(error));
 }
 
-static unsigned trim(const struct mt_job_request *request, char **out)
+static unsigned trim(const struct mt_process *process, uint32_t level, char **out)
 {
-	struct mt_process process;
-	json_t *reply, *error;
-	struct mt_error_reason why;
-	enum mt_err refused = mt_job_find(request->pid, &process, &why);
 	int code;
+	json_t *reply = mt_trim_json(process, level, MT_TRIM_TIMEOUT_MS, &code);
+	json_t *error =
+		json_object_get(json_array_get(json_object_get(reply, "processes"), 0), "error");
 
-	if (refused)
-		return refuse(refused, &why, out);
-	reply = mt_trim_json(&process, request->level, MT_TRIM_TIMEOUT_MS, &code);
-	error = json_object_get(json_array_get(json_object_get(reply, "processes"), 0), "error");
 	/* as in every other refusal */
 	if (status_of(code) != MHD_HTTP_OK && error)
 		mt_json_set(reply, "error", json_incref(error));
@@ -86,62 +81,66 @@ static unsigned trim(const struct mt_job_request *request, char **out)
 	return status_of(code);
 }
 
-static unsigned snapshot(const struct mt_job_request *request, char **out)
+static enum mt_err snapshot(const struct mt_process *process, char **out,
+			    struct mt_error_reason *why)
 {
 	const struct mt_pool_snapshot_view view = {.device = MT_POOL_SNAPSHOT_ALL,
 						   .top = BLOCKS_MAX};
 	struct mt_pool_snapshot pool = {0};
-	struct mt_process process;
+	enum mt_err error = mt_pool_snapshot_take(process, &pool, why);
 	size_t length;
 	FILE *file;
-	struct mt_error_reason why;
-	enum mt_err error = mt_job_find(request->pid, &process, &why);
 
-	if (!error)
-		error = mt_pool_snapshot_take(&process, &pool, &why);
 	if (error)
-		return refuse(error, &why, out);
+		return error;
 	file = mt_error_check_memory(open_memstream(out, &length));
 	mt_pool_snapshot_write_json(&pool, &view, file);
 	if (fclose(file) != 0)
 		mt_error_check_memory(NULL);
 	mt_pool_snapshot_free(&pool);
-	return MHD_HTTP_OK;
+	return MT_ERR_OK;
 }
 
-static unsigned sites(const struct mt_job_request *request, char **out)
+static enum mt_err sites(const struct mt_process *process, char **out, struct mt_error_reason *why)
 {
-	struct mt_process process;
-	const struct mt_sites_view view = {.process = &process, .top = SITES_MAX};
+	const struct mt_sites_view view = {.process = process, .top = SITES_MAX};
 	struct mt_sites found;
-	struct mt_error_reason why;
-	enum mt_err error = mt_job_find(request->pid, &process, &why);
+	enum mt_err error = mt_sites_collect(process, &found, why);
 
-	if (!error)
-		error = mt_sites_collect(&process, &found, &why);
 	if (error)
-		return refuse(error, &why, out);
+		return error;
 	*out = mt_json_take_text(mt_sites_json(&found, &view));
 	mt_sites_free(&found);
-	return MHD_HTTP_OK;
+	return MT_ERR_OK;
 }
 
-static unsigned lines(const struct mt_job_request *request, char **out)
+static enum mt_err lines(const struct mt_process *process, char **out, struct mt_error_reason *why)
 {
 	const struct mt_lines_options options = {.for_ms = LOOK_MS, .depth = LOOK_FRAMES};
-	struct mt_process process;
-	const struct mt_sites_view view = {.process = &process, .top = LINES_MAX};
+	const struct mt_sites_view view = {.process = process, .top = LINES_MAX};
 	struct mt_lines found;
+	enum mt_err error = mt_lines_collect(process, &options, &found, why);
+
+	if (error)
+		return error;
+	*out = mt_json_take_text(mt_lines_json(&found, &view));
+	mt_lines_free(&found);
+	return MT_ERR_OK;
+}
+
+static unsigned work(const struct mt_job_request *request, char **out)
+{
+	struct mt_process process;
 	struct mt_error_reason why;
 	enum mt_err error = mt_job_find(request->pid, &process, &why);
 
+	if (!error && request->kind == MT_JOB_TRIM)
+		return trim(&process, request->level, out);
 	if (!error)
-		error = mt_lines_collect(&process, &options, &found, &why);
-	if (error)
-		return refuse(error, &why, out);
-	*out = mt_json_take_text(mt_lines_json(&found, &view));
-	mt_lines_free(&found);
-	return MHD_HTTP_OK;
+		error = (request->kind == MT_JOB_SNAPSHOT ? snapshot
+			 : request->kind == MT_JOB_SITES  ? sites
+							  : lines)(&process, out, &why);
+	return error ? refuse(error, &why, out) : MHD_HTTP_OK;
 }
 
 /* ---- the child ---- */
@@ -169,16 +168,11 @@ void mt_jobs_begin_child(void)
 
 static _Noreturn void child(const struct mt_job_request *request, int to)
 {
-	static unsigned (*const work[MT_JOB_COUNT])(const struct mt_job_request *,
-						    char **) = {[MT_JOB_TRIM] = trim,
-								[MT_JOB_SNAPSHOT] = snapshot,
-								[MT_JOB_SITES] = sites,
-								[MT_JOB_LINES] = lines};
 	unsigned status;
 	char *text = NULL;
 
 	mt_jobs_begin_child();
-	status = work[request->kind](request, &text);
+	status = work(request, &text);
 	mt_watchdog_write(to, &status, sizeof(status));
 	mt_watchdog_write(to, text, strlen(text));
 	_exit(0);

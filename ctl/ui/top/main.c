@@ -275,7 +275,7 @@ static int run(struct mt_top_app *app)
 	catch_signals(&waiting);
 	if (screen_start(&why) != MT_ERR_OK)
 		return mt_error_fail(MT_EXIT_USAGE, &why);
-	app->canvas.unicode = mt_cells_locale_is_utf8();
+	app->canvas.unicode = mt_text_locale_is_utf8();
 	app->canvas.coloured = has_colour;
 	loop(app, &waiting);
 	screen_end();
@@ -298,7 +298,7 @@ static int print_once(struct mt_top_app *app)
 	struct mt_top_frame frame;
 	int rows;
 
-	app->canvas.unicode = mt_cells_locale_is_utf8();
+	app->canvas.unicode = mt_text_locale_is_utf8();
 	mt_top_app_update(app);
 	frame = mt_top_app_frame(app);
 	rows = mt_top_draw_once(&app->canvas, &frame, once_columns());
