@@ -286,8 +286,9 @@ static const char *value_of(const char *entry, const char *name)
 {
 	size_t length = strlen(name);
 
-	return strncmp(entry, name, length) == 0 && entry[length] == '=' ? entry + length + 1
-									 : NULL;
+	return *entry == *name && strncmp(entry, name, length) == 0 && entry[length] == '='
+		       ? entry + length + 1
+		       : NULL;
 }
 
 /* Returns whether the value is set and differs from the framework's default. */

@@ -65,24 +65,22 @@ static enum mt_err parse_choice(const char *words, const char *text, uint64_t *o
 {
 	const char *word = words;
 
-	for (uint64_t position = 0;; position++) {
-		size_t length = strcspn(word, "|");
+	for (uint64_t position = 0; word; position++) {
 		size_t same = 0;
 
-		while (same < length && mt_format_lower(text[same]) == word[same])
+		while (word[same] != '|' && text[same] != '\0' &&
+		       mt_format_lower(text[same]) == word[same])
 			same++;
-		if (same == length && text[same] == '\0') {
+		if (text[same] == '\0' && (word[same] == '|' || word[same] == '\0')) {
 			*out = position;
 			return MT_ERR_OK;
 		}
-		if (word[length] == '\0')
-			return MT_ERR_INVALID;
-		word += length + 1;
+		word = strchr(word, '|');
+		word = word ? word + 1 : NULL;
 	}
+	return MT_ERR_INVALID;
 }
 
-/* A signal that users send to end or stop a program, or that the kernel sends, keeps its meaning.
- * libc reserves the two below SIGRTMIN. */
 static bool signal_is_supported(uint64_t number)
 {
 	return number == 0 || number == SIGUSR1 || number == SIGUSR2 ||

@@ -318,8 +318,9 @@ void mt_worker_resume(void)
 		(void)mt_worker_start();
 }
 
-/* The last sleep is for sandboxes in which the worker's end cannot be seen. */
-void mt_worker_end(void)
+/* Ends the worker for good: libc has its last thread call exit, which flushes stdout. The worker
+ * has no descriptors. The last sleep is for sandboxes in which its end cannot be seen. */
+static void end_worker(void)
 {
 	ask_to_stop();
 	while (is_alive())
@@ -370,7 +371,7 @@ static void *wait_for_end(void *unused)
 	}
 	mt_log(MT_LOG_INFO, "the main thread has ended and the threads cannot be counted: no "
 			    "cleanups from now on");
-	mt_worker_end();
+	end_worker();
 	return unused;
 }
 
@@ -382,7 +383,7 @@ void mt_worker_handle_main_exit(void)
 		return;
 	pthread_sigmask(SIG_SETMASK, NULL, &main_mask);
 	if (!mt_thread_start(&end_thread, wait_for_end, EXIT_STACK_BYTES))
-		mt_worker_end();
+		end_worker();
 }
 
 /* flag, no ordering: only the main thread and threads that it started read it */

@@ -33,10 +33,6 @@ bool mt_worker_has_same_credentials(void);
 bool mt_worker_pause(void);
 void mt_worker_resume(void);
 
-/* Ends the thread for good and waits for that, without a limit. For the main thread that ends: libc
- * has its last thread call exit, which flushes stdout, and the worker has no descriptors. */
-void mt_worker_end(void);
-
 /* Returns how many of the process's threads belong to the shim. */
 uint64_t mt_worker_own_threads(void);
 

@@ -4,7 +4,6 @@
 #include <link.h>
 #include <malloc.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/log.h"
 #include "core/state.h"

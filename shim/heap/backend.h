@@ -83,11 +83,10 @@ struct mt_purge_outcome {
 /* Which allocator serves malloc. The texts never change; another struct is used once the process
  * has woken up. */
 struct mt_backend_identity {
-	char allocator[32]; /* jemalloc glibc tcmalloc mimalloc mtshim unknown */
-	char evidence[160]; /* the file that owns the bound malloc, and how it was found */
+	const char *allocator; /* jemalloc glibc tcmalloc mimalloc mtshim unknown */
+	char evidence[160];    /* the file that owns the bound malloc, and how it was found */
 	enum mt_mode mode;
-	/* the embedded jemalloc's settings, with room for the user's own; "" for others */
-	char conf[768];
+	const char *conf; /* the embedded jemalloc's settings; NULL for others */
 };
 
 enum mt_reclaimed {

@@ -20,7 +20,7 @@ static _Atomic(const struct mt_backend *) chosen;
 static _Atomic(const struct mt_backend_identity *) chosen_identity;
 
 static struct mt_backend_identity identity; /* of the next allocator in line */
-static struct mt_backend_identity embedded; /* of the embedded jemalloc */
+static struct mt_backend_identity settled;  /* once the process has woken up, or stays asleep */
 static const struct mt_backend *jemalloc;
 
 const struct mt_backend *mt_backend(void)
@@ -95,12 +95,11 @@ static void identify(const void *bound, const char *how)
 	Dl_info info = {.dli_fname = mt_loader_libc_path("malloc", bound)};
 
 	if (!info.dli_fname && (!bound || !dladdr(bound, &info) || !info.dli_fname)) {
-		mt_format(identity.allocator, sizeof(identity.allocator), "unknown");
+		identity.allocator = "unknown";
 		mt_format(identity.evidence, sizeof(identity.evidence), "%s: no file owns it", how);
 		return;
 	}
-	mt_format(identity.allocator, sizeof(identity.allocator), "%s",
-		  name_owner(info.dli_fname, bound));
+	identity.allocator = name_owner(info.dli_fname, bound);
 	mt_format(identity.evidence, sizeof(identity.evidence), "%s is in %s", how, info.dli_fname);
 }
 
@@ -148,7 +147,7 @@ static void identify_shadow(void)
 	is_replaced = strcmp(identity.allocator, "mtshim") == 0;
 	if (!is_replaced)
 		return;
-	mt_format(identity.allocator, sizeof(identity.allocator), "unknown");
+	identity.allocator = "unknown";
 	mt_format(identity.evidence, sizeof(identity.evidence),
 		  "a tool (valgrind?) replaces malloc while the program runs");
 }
@@ -170,7 +169,7 @@ const struct mt_backend *mt_backend_use_system(const struct mt_config *config,
 
 void mt_backend_use_sleeping(const struct mt_config *config)
 {
-	mt_format(identity.allocator, sizeof(identity.allocator), "glibc");
+	identity.allocator = "glibc";
 	identity.mode = MT_MODE_SYSTEM;
 	mt_format(identity.evidence, sizeof(identity.evidence),
 		  "asleep; the embedded jemalloc once the heap has grown, MT_ALLOCATOR=%s",
@@ -180,28 +179,31 @@ void mt_backend_use_sleeping(const struct mt_config *config)
 
 void mt_backend_use_glibc(const char *reason)
 {
-	static struct mt_backend_identity staying = {.allocator = "glibc", .mode = MT_MODE_SYSTEM};
-
-	mt_format(staying.evidence, sizeof(staying.evidence), "libc's malloc for good: %s", reason);
-	use(&mt_glibc_backend, &staying);
-	mt_state_note_heap(staying.allocator, false);
+	mt_assert(mt_load_relaxed(&chosen_identity) != &settled); /* its readers keep the pointer */
+	settled = (struct mt_backend_identity){.allocator = "glibc", .mode = MT_MODE_SYSTEM};
+	mt_format(settled.evidence, sizeof(settled.evidence), "libc's malloc for good: %s", reason);
+	use(&mt_glibc_backend, &settled);
+	mt_state_note_heap(settled.allocator, false);
 }
 
 void mt_backend_prepare_jemalloc(const struct mt_config *config,
 				 const struct mt_backend_hooks *hooks)
 {
-	mt_format(embedded.allocator, sizeof(embedded.allocator), "jemalloc");
-	embedded.mode = MT_MODE_JEMALLOC;
-	mt_format(embedded.evidence, sizeof(embedded.evidence),
+	static char conf[768]; /* with room for the user's own settings */
+
+	settled.allocator = "jemalloc";
+	settled.mode = MT_MODE_JEMALLOC;
+	settled.conf = conf;
+	mt_format(settled.evidence, sizeof(settled.evidence),
 		  "embedded in libmtshim.so, MT_ALLOCATOR=%s",
 		  config->allocator == MT_ALLOCATOR_AUTO ? "auto" : "jemalloc");
-	jemalloc = mt_jemalloc_backend(config, hooks, embedded.conf, sizeof(embedded.conf));
+	jemalloc = mt_jemalloc_backend(config, hooks, conf, sizeof(conf));
 }
 
 void mt_backend_use_jemalloc(void)
 {
-	use(jemalloc, &embedded);
-	mt_state_note_heap(embedded.allocator, true);
+	use(jemalloc, &settled);
+	mt_state_note_heap(settled.allocator, true);
 }
 
 /* A setting that the embedded jemalloc or the worker must follow from the first byte on. */

@@ -266,7 +266,7 @@ void mt_glibc_trim_old(void)
 
 bool mt_glibc_check(const struct mt_heap_ops *heap)
 {
-	static const size_t sizes[] = {0, 24, 25, 5000};
+	static const size_t sizes[] = {0, 24, 25, 1500};
 	bool is_same = true;
 
 	(void)mt_glibc_ops();

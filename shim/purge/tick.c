@@ -288,7 +288,7 @@ void mt_tick_start(bool is_first)
 		.allocator = backend->allocator,
 		.evidence = backend->evidence,
 		.mode = backend->mode,
-		.conf = backend->conf,
+		.conf = backend->conf ? backend->conf : "",
 	};
 
 	mt_assert(mt_thread_is_ours());

@@ -142,20 +142,19 @@ static bool put_conversion(struct sink *sink, const char **format, struct argume
 
 static void put_format(struct sink *sink, const char *format, struct arguments *arguments)
 {
-	while (*format != '\0') {
-		size_t plain = strcspn(format, "%");
+	const char *percent;
 
-		put(sink, format, plain);
-		format += plain;
-		if (*format == '\0')
-			break;
-		format++;
+	/* strchr, which the program's start has in memory already; strcspn costs a page fault */
+	while ((percent = strchr(format, '%'))) {
+		put(sink, format, (size_t)(percent - format));
+		format = percent + 1;
 		if (!put_conversion(sink, &format, arguments)) {
 			/* Its argument is unknown, so nothing after it can be formatted either. */
-			put(sink, format - 1, strlen(format - 1));
+			format = percent;
 			break;
 		}
 	}
+	put(sink, format, strlen(format));
 }
 
 size_t mt_format_list(char *out, size_t out_bytes, const char *format, va_list list,
