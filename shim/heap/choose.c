@@ -20,7 +20,8 @@ static _Atomic(const struct mt_backend *) chosen;
 static _Atomic(const struct mt_backend_identity *) chosen_identity;
 
 static struct mt_backend_identity identity; /* of the next allocator in line */
-static struct mt_backend_identity settled;  /* once the process has woken up, or stays asleep */
+static struct mt_backend_identity embedded; /* of the embedded jemalloc */
+static struct mt_backend_identity staying;  /* of libc's malloc for good */
 static const struct mt_backend *jemalloc;
 
 const struct mt_backend *mt_backend(void)
@@ -179,11 +180,11 @@ void mt_backend_use_sleeping(const struct mt_config *config)
 
 void mt_backend_use_glibc(const char *reason)
 {
-	mt_assert(mt_load_relaxed(&chosen_identity) != &settled); /* its readers keep the pointer */
-	settled = (struct mt_backend_identity){.allocator = "glibc", .mode = MT_MODE_SYSTEM};
-	mt_format(settled.evidence, sizeof(settled.evidence), "libc's malloc for good: %s", reason);
-	use(&mt_glibc_backend, &settled);
-	mt_state_note_heap(settled.allocator, false);
+	staying.allocator = "glibc";
+	staying.mode = MT_MODE_SYSTEM;
+	mt_format(staying.evidence, sizeof(staying.evidence), "libc's malloc for good: %s", reason);
+	use(&mt_glibc_backend, &staying);
+	mt_state_note_heap(staying.allocator, false);
 }
 
 void mt_backend_prepare_jemalloc(const struct mt_config *config,
@@ -191,10 +192,10 @@ void mt_backend_prepare_jemalloc(const struct mt_config *config,
 {
 	static char conf[768]; /* with room for the user's own settings */
 
-	settled.allocator = "jemalloc";
-	settled.mode = MT_MODE_JEMALLOC;
-	settled.conf = conf;
-	mt_format(settled.evidence, sizeof(settled.evidence),
+	embedded.allocator = "jemalloc";
+	embedded.mode = MT_MODE_JEMALLOC;
+	embedded.conf = conf;
+	mt_format(embedded.evidence, sizeof(embedded.evidence),
 		  "embedded in libmtshim.so, MT_ALLOCATOR=%s",
 		  config->allocator == MT_ALLOCATOR_AUTO ? "auto" : "jemalloc");
 	jemalloc = mt_jemalloc_backend(config, hooks, conf, sizeof(conf));
@@ -202,8 +203,8 @@ void mt_backend_prepare_jemalloc(const struct mt_config *config,
 
 void mt_backend_use_jemalloc(void)
 {
-	use(jemalloc, &settled);
-	mt_state_note_heap(settled.allocator, true);
+	use(jemalloc, &embedded);
+	mt_state_note_heap(embedded.allocator, true);
 }
 
 /* A setting that the embedded jemalloc or the worker must follow from the first byte on. */
