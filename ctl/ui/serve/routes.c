@@ -45,7 +45,6 @@ struct mt_page {
 	X(pool, "/pool.js", FROM "pool.js", JS)                                                    \
 	X(table, "/table.js", FROM "table.js", JS)                                                 \
 	X(token, "/token.js", FROM "token.js", JS)                                                 \
-	X(treemap, "/treemap.js", FROM "treemap.js", JS)                                           \
 	X(dygraph, "/dygraph.js", "build/gen/dygraph.js", JS)
 
 /* Paths are relative to the root of the sources, where make runs. */
