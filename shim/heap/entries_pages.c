@@ -127,8 +127,7 @@ MT_EXPORT void *wrap_sbrk(intptr_t bytes)
 	static _Atomic(void *) next; /* each store has the same value; no ordering */
 	void *(*call_next)(intptr_t) = (void *(*)(intptr_t))(uintptr_t)find(&next, "sbrk");
 
-	if (bytes != 0)
-		mt_asleep_leave_break();
+	mt_asleep_leave_break(); /* also for 0: a call of brk may follow */
 	return call_next(bytes);
 }
 
