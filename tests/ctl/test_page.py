@@ -12,7 +12,8 @@ from cuda_helpers import cuda  # noqa: F401 (fixture)
 from mtctl_helpers import FAKE, MB, PYTHON
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 
-pytestmark = pytest.mark.slow
+# One worker starts the browser.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("page")]
 
 ROWS = "[...document.querySelectorAll('#processes tbody tr')]"
 DRAWN = "document.querySelector('#records tbody') !== null"
