@@ -174,7 +174,7 @@ def downloaded(browser, tmp_path):
 	def click(tab, selector):
 		tab.value(f"document.querySelector({json.dumps(selector)}).click()")  # it moves while charts come
 		end = time.monotonic() + 60
-		while not (new := [one for one in folder.glob("*") if one.suffix in (".csv", ".png")]):
+		while not (new := [one for one in folder.glob("*") if one.suffix in (".csv", ".png") and one.stat().st_size]):
 			assert time.monotonic() < end, list(folder.glob("*"))
 			time.sleep(0.05)
 		data = new[0].read_bytes()
