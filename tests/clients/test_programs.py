@@ -301,9 +301,11 @@ def test_a_long_pipeline_prints_the_same(same):
 
 
 def test_time_is_not_wasted_at_the_end(run, backend, settings):
-	"""A process that ends does not wait for the worker thread."""
-	begin = time.monotonic()
-	for _ in range(20):
+	"""A process that ends does not wait for the worker thread. On a busy machine some take long without it."""
+	took_s = []
+	for _ in range(12):
+		begin = time.monotonic()
 		assert run(["/usr/bin/python3", "-c", "x = [bytes(2000) for _ in range(20000)]"], settings).returncode == 0
+		took_s.append(time.monotonic() - begin)
 
-	assert time.monotonic() - begin < 20
+	assert sorted(took_s)[3] < 1, took_s
