@@ -15,13 +15,15 @@ from places import BUILT, PYTHON
 NOBODY = 65534
 
 
+# A worker that starts at the first malloc and purges all the time.
+BUSY = {"MIN_MB": 0, "TICK_MS": 20, "IDLE_MS": 20, "SLACK_MB": 1, "SLACK_PCT": 0, "SETTLE_MS": 200, "BUDGET_PCT": 50}
+
+
 @pytest.fixture(params=["threshold", "busy"])
 def settings(request, env):
-	"""Runs the test twice: with the defaults, and with a worker that starts at the first malloc and purges all the time. Not with the
-	defaults on libc's malloc, unless in the long form: the worker purges it in the other one, and does nothing else in this one."""
-	if request.param == "threshold":
-		return env()
-	return env(MIN_MB=0, TICK_MS=20, IDLE_MS=20, SLACK_MB=1, SLACK_PCT=0, SETTLE_MS=200, BUDGET_PCT=50)
+	"""Runs the test twice: with the defaults, and with a busy worker. Not with the defaults on libc's malloc, unless in the long form:
+	the worker purges it in the other one, and does nothing else in this one."""
+	return env(**BUSY) if request.param == "busy" else env()
 
 
 def pytest_collection_modifyitems(items):
@@ -41,17 +43,22 @@ def needs():
 
 
 @pytest.fixture
-def same(run, bare, settings):
-	"""same(cmd): runs it without and with the shim; status, stdout and (unless told otherwise) stderr must agree."""
+def same(request, run, bare, env):
+	"""same(cmd): runs it without the shim, and with it as `settings` and `backend` have it; status, stdout and (unless told otherwise)
+	stderr must agree. Returns the last run."""
+	ways = [{"ALLOCATOR": "jemalloc"}, {"ALLOCATOR": "jemalloc", **BUSY}, {"ALLOCATOR": "system", **BUSY}]
+	if request.config.option.markexpr.startswith("long"):
+		ways.append({"ALLOCATOR": "system"})
+
 	def compare(cmd, timeout=120, stderr=True, clean=lambda text: text, prepare=lambda: None, **options):
-		prepare()
-		expected = run(cmd, bare, timeout=timeout, **options)
-		prepare()
-		got = run(cmd, settings, timeout=timeout, **options)
-		assert got.returncode == expected.returncode, f"{expected.stderr}\n--- with the shim:\n{got.stderr}"
-		assert clean(got.stdout) == clean(expected.stdout)
-		if stderr:
-			assert clean(got.stderr) == clean(expected.stderr)
+		def result(environment):
+			prepare()
+			done = run(cmd, environment, timeout=timeout, **options)
+			return done, (done.returncode, clean(done.stdout), clean(done.stderr) if stderr else "")
+		expected, wanted = result(bare)
+		for way in ways:
+			got, seen = result(env(**way))
+			assert seen == wanted, f"{expected.stderr}\n--- with the shim, {way}:\n{got.stderr}"
 		return got
 	return compare
 

@@ -1,5 +1,6 @@
 """Numba's CUDA driver layer, a real client of the driver's interface, on the fake driver: same results, memory from the pool, and a
 cleanup that reaches Numba's own queue of frees."""
+import importlib.util
 import os
 import pathlib
 import signal
@@ -43,6 +44,11 @@ def same_numba(run, bare, env, numba):
 POOLED = 1 / 2 # of the calls, at most, reach the driver; before 12.5 nothing is pooled
 
 
+def need_numba():
+	if importlib.util.find_spec("numba") is None:  # an import takes a second
+		pytest.skip("python3-numba is not installed (scripts/bootstrap)")
+
+
 def check(got, expected, share=POOLED):
 	assert (got.stdout, got.returncode) == (expected.stdout, 0)
 	(allocs, frees, used), (own_allocs, own_frees, own_used) = (
@@ -54,7 +60,7 @@ def check(got, expected, share=POOLED):
 
 @pytest.mark.parametrize("version, per_thread", [("11.0", 0), ("12.2", 0), ("12.8", 1)])
 def test_numba_computes_the_same(same_numba, version, per_thread):
-	pytest.importorskip("numba")
+	need_numba()
 	same_numba(PYTHON, "again 10.0", version, NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM=str(per_thread))
 
 
@@ -67,7 +73,7 @@ def test_numba_cuda_computes_the_same(same_numba, numba_cuda_python, per_thread)
 
 @pytest.fixture
 def steered(steer, env, numba):
-	pytest.importorskip("numba")
+	need_numba()
 
 	def start(**settings):
 		settings = dict({"CUDA_DECAY_MS": 0}, **settings)

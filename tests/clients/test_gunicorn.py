@@ -33,12 +33,12 @@ def application(environ, start_response):
 
 class UnixConnection(http.client.HTTPConnection):
 	def __init__(self, path):
-		super().__init__("localhost", timeout=30)
+		super().__init__("localhost", timeout=120)
 		self.path = str(path)
 
 	def connect(self):
 		self.sock = socket.socket(socket.AF_UNIX)
-		self.sock.settimeout(30)
+		self.sock.settimeout(120)
 		self.sock.connect(self.path)
 
 
@@ -65,7 +65,7 @@ def private_bytes(pid):
 class Server:
 	def __init__(self, process, path, wait_for):
 		self.process, self.path, self.wait_for = process, path, wait_for
-		wait_for(lambda: path.exists() and len(self.workers()) == WORKERS, 30, "workers")
+		wait_for(lambda: path.exists() and len(self.workers()) == WORKERS, 120, "workers")
 		self.answers = ask_some(path)
 
 	def workers(self):
@@ -75,7 +75,7 @@ class Server:
 
 	def stop(self):
 		self.process.send_signal(signal.SIGTERM)
-		return self.process.wait(timeout=30)
+		return self.process.wait(timeout=120)
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_a_trim_does_not_unshare_what_gunicorns_workers_share(gunicorn, env, con
 
 	def all_have_served():
 		served = set()
-		wait_for(lambda: served.add(ask(server.path, 3)[2]) or len(served) == WORKERS, 30, "an answer of each worker")
+		wait_for(lambda: served.add(ask(server.path, 3)[2]) or len(served) == WORKERS, 120, "an answer of each worker")
 
 	all_have_served()
 	before = {pid: private_bytes(pid) for pid in workers}

@@ -65,7 +65,7 @@ pm.max_requests = 4
 """
 
 
-def test_php_prints_the_same(same, needs, backend, tmp_path):
+def test_php_prints_the_same(same, needs, tmp_path):
 	needs("php")
 	(tmp_path / "program.php").write_text(PROGRAM)
 

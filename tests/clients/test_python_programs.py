@@ -105,7 +105,7 @@ print(decimal.Decimal(2).sqrt(decimal.Context(200)))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_python_prints_the_same(same, backend, tmp_path, name):
+def test_python_prints_the_same(same, tmp_path, name):
 	# From a file: multiprocessing's spawn imports the program again.
 	program = tmp_path / "program.py"
 	program.write_text(PROGRAMS[name])
@@ -137,7 +137,7 @@ print([batch[0].sum().item() for batch in data])
 '''
 
 
-def test_a_pytorch_training_prints_the_same(same, backend, tmp_path):
+def test_a_pytorch_training_prints_the_same(same, tmp_path):
 	program = tmp_path / "training.py"
 	program.write_text(TRAINING)
 

@@ -15,7 +15,8 @@ import pytest
 from mtctl_helpers import ROOT
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 
-pytestmark = pytest.mark.slow
+# One worker makes the files.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("completion")]
 
 SHELLS = ("bash", "zsh", "fish")
 FILES = {"bash": "mtctl", "zsh": "_mtctl", "fish": "mtctl.fish"}

@@ -239,9 +239,9 @@ def test_processes_that_do_not_answer_a_trim_are_waited_for_together(fake, ctl, 
 	broken, good = fake(broken=True), fake(freed_mb=5)
 
 	begun = time.monotonic()
-	got = ctl("trim", "--tree", os.getpid(), "--timeout=1")
+	got = ctl("trim", "--tree", os.getpid(), "--timeout=3")
 
-	assert time.monotonic() - begun < 5, "seven that have a second each"
+	assert time.monotonic() - begun < 15, "seven that have three seconds each"
 	assert got.returncode == 0 and f"process {good} " in got.stdout
 	assert got.stderr.count("has no cleanup for the request") == 3 and got.stderr.count("another mtctl is still waiting") == 3
 	assert f"process {broken} " in got.stderr
@@ -254,7 +254,7 @@ def test_more_processes_that_do_not_answer_than_mtctl_may_have_descriptors_keep_
 	good = fake(freed_mb=5)
 
 	got = subprocess.run(["/bin/sh", "-c", f"ulimit -n 20; exec {mtctl} trim --tree {os.getpid()} --timeout=1"], env=plain,
-	                     capture_output=True, text=True, timeout=30)
+	                     capture_output=True, text=True, timeout=120)
 
 	assert got.stderr.count("no answer in time") == 16 and "open files" not in got.stderr
 	assert got.returncode == 0 and f"process {good} " in got.stdout

@@ -1,19 +1,34 @@
-/* test_limit.c -- ctl/limit: which cgroup a process is held to, by mounts that are not the usual
- * one. */
+/* test_limit.c -- ctl/process/limit.h: which cgroup a process is held to, by groups that are given
+ * and by mounts that are not the usual one. */
 #include "cgroup_files.h"
 
 #include "ctl/process/limit.h"
 
 TestSuite(limit, .init = begin_cgroup, .fini = end);
 
+static void expect_of(const struct mt_limit *limit, uint64_t used_mb, uint64_t limit_mb)
+{
+	cr_expect_eq(limit->used_bytes, used_mb * MB, "%lu",
+		     (unsigned long)(limit->used_bytes / MB));
+	cr_expect_eq(limit->limit_bytes, limit_mb * MB, "%lu",
+		     (unsigned long)(limit->limit_bytes / MB));
+}
+
 static void expect_mb(uint64_t used_mb, uint64_t limit_mb)
 {
 	struct mt_limit limit = {0};
 
 	cr_assert_eq(mt_limit_find(root, 0, &limit), MT_ERR_OK);
-	cr_expect_eq(limit.used_bytes, used_mb * MB, "%lu", (unsigned long)(limit.used_bytes / MB));
-	cr_expect_eq(limit.limit_bytes, limit_mb * MB, "%lu",
-		     (unsigned long)(limit.limit_bytes / MB));
+	expect_of(&limit, used_mb, limit_mb);
+}
+
+/* The file without the root of the test. */
+static void expect_source(const struct mt_limit *limit, const char *source)
+{
+	size_t skipped = strncmp(limit->source, root, strlen(root)) == 0 ? strlen(root) : 0;
+
+	cr_expect_str_eq(limit->source + skipped, source);
+	cr_expect_eq(limit->is_cgroup, strstr(source, "/memory.") != NULL);
 }
 
 /* ---- the shim and mtctl ---- */
@@ -143,6 +158,107 @@ Test(limit, an_mt_cgroup_that_the_shim_refuses_is_none_for_mtctl)
 	v2_group(path, 300, 400, 0, 0);
 	cr_expect_eq(mt_limit_find_in(root, path, &limit), MT_ERR_INVALID);
 	cr_expect_eq(mt_limit_find_in(root, "/nowhere", &limit), MT_ERR_INVALID);
+}
+
+/* ---- what counts ---- */
+
+static void nested_with_high(void)
+{
+	v2_group(V2_MOUNT "/a/b", 5000, 10000, 0, 1000);
+	v2_group(V2_MOUNT "/a", 9000, 0, 12000, 500);
+}
+
+Test(limit, of_all_groups_of_a_process_the_one_nearest_to_its_limit_counts)
+{
+	struct mt_limit limit;
+
+	in_v2("/elsewhere");
+	put("/proc/77/cgroup", "0::/a/b\n");
+	nested_with_high();
+	cr_assert_eq(mt_limit_find(root, 77, &limit), MT_ERR_OK);
+	expect_of(&limit, 8500, 12000);
+	expect_source(&limit, V2_MOUNT "/a/memory.high");
+}
+
+Test(limit, without_a_cgroup_or_without_its_limit_the_machine_counts)
+{
+	struct mt_limit limit;
+
+	put("/proc/self/cgroup", "0::/\n");
+	put("/proc/self/mountinfo", "%s", "");
+	cr_assert_eq(mt_limit_find(root, 0, &limit), MT_ERR_OK);
+	expect_of(&limit, 12288, 16384);
+	expect_source(&limit, "/proc/meminfo");
+
+	in_v2("/a");
+	v2_group(V2_MOUNT "/a", 9000, 0, 0, 0);
+	cr_assert_eq(mt_limit_find(root, 0, &limit), MT_ERR_OK);
+	expect_source(&limit, "/proc/meminfo");
+}
+
+Test(limit, of_version_1_nearly_2_to_the_63_is_no_limit)
+{
+	struct mt_limit limit;
+
+	in_v1("/a");
+	v1_group(V1_MOUNT "/a", 9000, 0, 0);
+	cr_assert_eq(mt_limit_find(root, 0, &limit), MT_ERR_OK);
+	expect_source(&limit, "/proc/meminfo");
+
+	v1_group(V1_MOUNT "/a", 9000, 16000, 4000);
+	cr_assert_eq(mt_limit_find(root, 0, &limit), MT_ERR_OK);
+	expect_of(&limit, 5000, 16000);
+	expect_source(&limit, V1_MOUNT "/a/memory.limit_in_bytes");
+}
+
+Test(limit, in_a_container_the_mount_of_version_1_is_the_group_itself)
+{
+	struct mt_limit limit;
+
+	put("/proc/self/cgroup", "3:memory:/docker/abc\n");
+	put("/proc/self/mountinfo",
+	    "35 31 0:32 /docker/abc %s rw,relatime - cgroup cgroup rw,memory\n", V1_MOUNT);
+	v1_group(V1_MOUNT, 700, 1000, 100);
+	cr_assert_eq(mt_limit_find(root, 0, &limit), MT_ERR_OK);
+	expect_of(&limit, 600, 1000);
+	expect_source(&limit, V1_MOUNT "/memory.limit_in_bytes");
+}
+
+Test(limit, a_given_group_counts_with_those_above_it)
+{
+	static const char *const names[] = {"/a/b", "/a/b//", "/a"};
+	struct mt_limit limit;
+
+	nested_with_high();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char directory[64];
+
+		snprintf(directory, sizeof(directory), "%s%s", V2_MOUNT, names[i]);
+		cr_assert_eq(mt_limit_find_in(root, directory, &limit), MT_ERR_OK, "%s", directory);
+		expect_of(&limit, 8500, 12000);
+		expect_source(&limit, V2_MOUNT "/a/memory.high");
+	}
+	v1_group(V1_MOUNT "/x", 9000, 16000, 4000);
+	cr_assert_eq(mt_limit_find_in(root, V1_MOUNT "/x", &limit), MT_ERR_OK);
+	expect_of(&limit, 5000, 16000);
+	expect_source(&limit, V1_MOUNT "/x/memory.limit_in_bytes");
+}
+
+Test(limit, a_given_group_without_a_limit_is_the_machine_and_what_is_no_group_is_refused)
+{
+	static const char *const none[] = {"/",      "",         "sys/fs/cgroup/a",
+					   V2_MOUNT, "/no/such", "/proc"};
+	struct mt_limit limit;
+
+	v2_group(V2_MOUNT "/a", 9000, 0, 0, 0);
+	cr_assert_eq(mt_limit_find_in(root, V2_MOUNT "/a", &limit), MT_ERR_OK);
+	expect_of(&limit, 12288, 16384);
+	expect_source(&limit, "/proc/meminfo");
+
+	v2_group(V2_MOUNT "/a", 9000, 10000, 0, 0);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		cr_expect_eq(mt_limit_find_in(root, none[i], &limit), MT_ERR_INVALID, "'%s'",
+			     none[i]);
 }
 
 /* ---- mounts ---- */

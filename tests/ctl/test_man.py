@@ -12,6 +12,8 @@ NAMES = ("mtctl.1", "mtshim.7")
 # That the other of the two pages is not installed here is no fault of theirs.
 NOT_INSTALLED = re.compile(r"STYLE: referenced manual not found|outdated mandoc.db")
 
+pytestmark = pytest.mark.xdist_group("man")  # one worker makes the pages
+
 
 def generate(mtctl, name):
 	return subprocess.run([ROOT / "scripts/generate/man", mtctl, ROOT / f"docs/man/{name}.in"], capture_output=True, text=True)

@@ -10,7 +10,7 @@ import time
 import pytest
 
 import fake_shim
-from mtctl_helpers import DONE, FREED, MB, NO_PROCESS, NOTHING, NOT_SHIMMED, PYTHON, ROOT, USAGE
+from mtctl_helpers import DONE, FREED, NO_PROCESS, NOTHING, NOT_SHIMMED, PYTHON, ROOT, USAGE
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 
 
@@ -284,99 +284,6 @@ def test_check_compares_with_the_threshold(ctl):
 	assert seen["used_pct"] == pytest.approx(100 * seen["used_bytes"] / seen["limit_bytes"])
 	for wrong in ("101", "-1", "x", "nan", ""):
 		assert ctl("check", "--threshold=" + wrong).returncode == USAGE
-
-
-LIMITS_C = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include "ctl/process/limit.h"
-int main(int argc, char **argv)
-{
-	struct mt_limit limit;
-
-	if (argc != 3 || mt_limit_find(argv[1], atoi(argv[2]), &limit) != MT_ERR_OK)
-		return 1;
-	printf("%llu %llu %d %s\n", (unsigned long long)limit.used_bytes, (unsigned long long)limit.limit_bytes,
-	       limit.is_cgroup, limit.source);
-	return 0;
-}
-"""
-
-
-@pytest.fixture(scope="module")
-def limits_program(tmp_path_factory):
-	root = ROOT
-	source = tmp_path_factory.mktemp("limits") / "limits.c"
-	source.write_text(LIMITS_C)
-	program = source.with_suffix("")
-	subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", f"-I{root}", f"-I{root / 'shim'}", "-o", program, source,
-	                root / "ctl" / "process" / "limit.c", root / "ctl" / "process" / "read_file.c", root / "ctl" / "output" / "text.c", root / "ctl" / "output" / "error.c", *(root / "shim" / name for name in ("core/cgroup.c", "core/cgroup_path.c", "sys/format.c", "sys/os.c", "sys/raw_syscall.c"))], check=True)
-	return program
-
-
-@pytest.fixture
-def limits(limits_program, tmp_path):
-	"""limits(files, pid): what mt_limit_find says on a machine whose /proc and /sys hold these files."""
-	def find(files, pid=0):
-		base = {"proc/meminfo": "MemTotal: 16000 kB\nMemFree: 1 kB\nMemAvailable: 12000 kB\n"}
-		for name, text in {**base, **files}.items():
-			path = tmp_path / "root" / name
-			path.parent.mkdir(parents=True, exist_ok=True)
-			path.write_text(text)
-		got = subprocess.run([limits_program, tmp_path / "root", str(pid)], capture_output=True, text=True, check=True)
-		used, limit, is_cgroup, source = got.stdout.split()
-		return int(used), int(limit), is_cgroup == "1", source.removeprefix(str(tmp_path / "root"))
-	return find
-
-
-V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"
-V1 = "35 31 0:32 {root} /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
-
-
-def v2_group(path, current, maximum="max", high="max", inactive=0):
-	base = f"sys/fs/cgroup{path}/memory."
-	return {base + "current": f"{current}\n", base + "max": f"{maximum}\n", base + "high": f"{high}\n",
-	        base + "stat": f"anon 5\ninactive_file {inactive}\nactive_file 3\n"}
-
-
-def test_without_cgroups_the_machine_counts(limits):
-	assert limits({"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": ""}) == \
-		(4000 * 1024, 16000 * 1024, False, "/proc/meminfo")
-
-
-def test_v2_takes_the_ancestor_that_is_nearest_to_its_limit(limits):
-	files = {"proc/self/mountinfo": V2, "proc/77/cgroup": "0::/a/b\n", **v2_group("/a/b", 5000, 10000, inactive=1000),
-	         **v2_group("/a", 9000, "max", 12000, inactive=500)}
-
-	assert limits(files, pid=77) == (8500, 12000, True, "/sys/fs/cgroup/a/memory.high")
-
-
-def test_v2_without_any_limit_is_the_machine(limits):
-	files = {"proc/self/mountinfo": V2, "proc/self/cgroup": "0::/a\n", **v2_group("/a", 9000)}
-
-	assert limits(files)[3] == "/proc/meminfo"
-
-
-def v1_group(path, usage, limit, inactive):
-	base = f"sys/fs/cgroup/memory{path}/memory."
-	return {base + "usage_in_bytes": f"{usage}\n", base + "limit_in_bytes": f"{limit}\n",
-	        base + "stat": f"inactive_file 1\ntotal_inactive_file {inactive}\n"}
-
-
-def test_v1_near_two_to_the_63_is_no_limit(limits):
-	files = {"proc/self/mountinfo": V1.format(root="/"), "proc/self/cgroup": "4:cpu:/x\n3:memory:/a\n0::/\n",
-	         **v1_group("/a", 9000, 9223372036854771712, 0)}
-	assert limits(files)[2] is False
-
-	files.update(v1_group("/a", 9000, 20000, 4000))
-	assert limits(files) == (5000, 20000, True, "/sys/fs/cgroup/memory/a/memory.limit_in_bytes")
-
-
-def test_in_a_container_the_mount_is_the_group_itself(limits):
-	files = {"proc/self/mountinfo": V1.format(root="/docker/abc"), "proc/self/cgroup": "3:memory:/docker/abc\n",
-	         **v1_group("", 700, 1000, 100)}
-
-	assert limits(files) == (600, 1000, True, "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 # ---- the real shim ----

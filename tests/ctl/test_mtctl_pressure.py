@@ -1,16 +1,14 @@
 """What mtctl says about limits, pressure and reports of MT_RSS_LIMIT_MB, against fake_shim.py: handmade figures, forged and hostile ones."""
 import json
 import os
-import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
 
-from mtctl_helpers import MB, NOTHING
+from mtctl_helpers import MB
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
-from test_mtctl import v1_group, v2_group
 
 SOURCE = "/sys/fs/cgroup/memory/job/memory.limit_in_bytes"
 SETTINGS = {"pressure": ["1", "default"], "warn_pct": ["85", "default"], "crit_pct": ["90", "default"],
@@ -223,63 +221,3 @@ def test_check_says_of_a_process_of_another_user_that_its_limit_is_not_known(mtc
 
 	assert got.returncode == 0 and "MT_LIMIT_MB" not in got.stdout
 	assert "its MT_LIMIT_MB and MT_CGROUP may not be read; its cgroup and the machine count" in got.stderr
-
-
-# ---- the group that MT_CGROUP names, with injected files ----
-
-GIVEN_C = r"""
-#include <stdio.h>
-#include "ctl/process/limit.h"
-int main(int argc, char **argv)
-{
-	struct mt_limit limit;
-
-	if (argc != 3 || mt_limit_find_in(argv[1], argv[2], &limit) != MT_ERR_OK)
-		return 1;
-	printf("%llu %llu %d %s\n", (unsigned long long)limit.used_bytes, (unsigned long long)limit.limit_bytes,
-	       limit.is_cgroup, limit.source);
-	return 0;
-}
-"""
-
-
-@pytest.fixture(scope="module")
-def given_program(compile_c, tmp_path_factory):
-	"""Compiled in every run: compile_c does not look at the age of mtctl's files."""
-	root = pathlib.Path(__file__).resolve().parents[2]
-	source = tmp_path_factory.mktemp("given") / "given.c"
-	source.write_text(GIVEN_C)
-	return compile_c(source, f"-I{root}", root / "ctl" / "process" / "limit.c", root / "ctl" / "process" / "read_file.c", root / "ctl" / "output" / "text.c", root / "ctl" / "output" / "error.c", *(root / "shim" / name for name in ("core/cgroup.c", "core/cgroup_path.c", "sys/format.c", "sys/os.c", "sys/raw_syscall.c")))
-
-
-@pytest.fixture
-def given(run, bare, given_program, tmp_path):
-	def find(directory, files):
-		for name, text in {"proc/meminfo": "MemTotal: 16000 kB\nMemAvailable: 12000 kB\n", **files}.items():
-			path = tmp_path / "root" / name
-			path.parent.mkdir(parents=True, exist_ok=True)
-			path.write_text(text)
-		got = run([given_program, tmp_path / "root", directory], bare)
-		if got.returncode:
-			return None
-		used, limit, is_cgroup, source = got.stdout.split()
-		return int(used), int(limit), is_cgroup == "1", source.removeprefix(str(tmp_path / "root"))
-	return find
-
-
-def test_a_given_group_counts_with_those_above_it(given):
-	files = {**v2_group("/a/b", 5000, 10000, inactive=1000), **v2_group("/a", 9000, "max", 12000, inactive=500)}
-
-	assert given("/sys/fs/cgroup/a/b", files) == (8500, 12000, True, "/sys/fs/cgroup/a/memory.high")
-	assert given("/sys/fs/cgroup/a/b//", files) == (8500, 12000, True, "/sys/fs/cgroup/a/memory.high")
-	assert given("/sys/fs/cgroup/a", v1_group("/x", 9000, 20000, 4000)) == (8500, 12000, True, "/sys/fs/cgroup/a/memory.high")
-	assert given("/sys/fs/cgroup/memory/x", {}) == (5000, 20000, True, "/sys/fs/cgroup/memory/x/memory.limit_in_bytes")
-
-
-def test_a_given_group_without_a_limit_is_the_machine(given):
-	assert given("/sys/fs/cgroup/a", v2_group("/a", 9000)) == (4000 * 1024, 16000 * 1024, False, "/proc/meminfo")
-
-
-@pytest.mark.parametrize("directory", ["/", "", "sys/fs/cgroup/a", "/sys/fs/cgroup", "/no/such", "/proc"])
-def test_what_is_no_group_is_refused(given, directory):
-	assert given(directory, v2_group("/a", 9000, 10000)) is None

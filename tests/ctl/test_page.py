@@ -12,7 +12,8 @@ from cuda_helpers import cuda  # noqa: F401 (fixture)
 from mtctl_helpers import FAKE, MB, PYTHON
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 
-pytestmark = pytest.mark.slow
+# One worker starts the browser.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("page")]
 
 ROWS = "[...document.querySelectorAll('#processes tbody tr')]"
 DRAWN = "document.querySelector('#records tbody') !== null"
@@ -173,7 +174,7 @@ def downloaded(browser, tmp_path):
 	def click(tab, selector):
 		tab.value(f"document.querySelector({json.dumps(selector)}).click()")  # it moves while charts come
 		end = time.monotonic() + 60
-		while not (new := [one for one in folder.glob("*") if one.suffix in (".csv", ".png")]):
+		while not (new := [one for one in folder.glob("*") if one.suffix in (".csv", ".png") and one.stat().st_size]):
 			assert time.monotonic() < end, list(folder.glob("*"))
 			time.sleep(0.05)
 		data = new[0].read_bytes()

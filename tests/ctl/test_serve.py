@@ -371,7 +371,7 @@ def test_a_signal_ends_it_cleanly(serve, ending):
 
 	with server.connect():
 		server.process.send_signal(ending)
-		assert server.process.wait(timeout=10) == 0
+		assert server.process.wait(timeout=60) == 0
 	assert "mtctl: " not in server.process.stderr.read().replace("mtctl: running as root", "")
 
 

@@ -82,8 +82,8 @@ def test_a_suggestion_of_record_keeps_tree(ctl, tmp_path):
 
 def test_compare_refuses_a_tree_against_a_process_and_says_what_it_wrote(ctl, tmp_path):
 	one, tree, picture = tmp_path / "one.jsonl", tmp_path / "tree.jsonl", tmp_path / "x.svg"
-	ctl("record", "--no-shim", "-o", one, "--", "sleep", "1")
-	ctl("record", "--no-shim", "--tree", "-o", tree, "--", "sleep", "1")
+	ctl("record", "--no-shim", "-o", one, "--", "sleep", "2")
+	ctl("record", "--no-shim", "--tree", "-o", tree, "--", "sleep", "2")
 
 	refused, drawn = ctl("compare", one, tree), ctl("compare", one, one, "-o", picture)
 

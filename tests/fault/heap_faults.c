@@ -16,7 +16,10 @@
 
 #include "mapped.h"
 
-static char *blocks[20000];
+/* 100 MB: more than any limit of the tests. */
+#define MOST 10000u
+
+static char *blocks[MOST];
 
 static void limit(int what, rlim_t value)
 {
@@ -52,7 +55,7 @@ static void fill_up(void)
 {
 	unsigned count = 0, wrong = 0;
 
-	for (; count < 20000; count++) {
+	for (; count < MOST; count++) {
 		blocks[count] = malloc(10000);
 		if (!blocks[count])
 			break;
@@ -63,7 +66,7 @@ static void fill_up(void)
 		for (unsigned at = 0; at < 10000; at += 999)
 			wrong += blocks[i][at] != (char)i;
 	printf("%s, %u wrong\n",
-	       count == 20000   ? "all given"
+	       count == MOST    ? "all given"
 	       : code == ENOMEM ? "refused with ENOMEM"
 				: "refused oddly",
 	       wrong);

@@ -20,7 +20,7 @@ def compare(run, env, bare, program, *words, wrapper=(), **settings):
 
 
 @pytest.mark.parametrize("settings", [AWAKE, {}], ids=["first-malloc", "threshold"])
-@pytest.mark.parametrize("words, sure", [(["as", "120"], "refused with ENOMEM, 0 wrong"), (["data"], "refused with ENOMEM"),
+@pytest.mark.parametrize("words, sure", [(["as", "60"], "refused with ENOMEM, 0 wrong"), (["data"], "refused with ENOMEM"),
                                          (["fds"], "all given"), ([], "all given, 0 wrong")],
                          ids=["as", "data", "fds", "none"])
 def test_under_resource_limits_memory_is_refused_properly(run, env, bare, compile_c, backend, words, sure, settings):

@@ -41,7 +41,7 @@ def launch(bare, mtctl, mt_dir, tmp_path):
 		own = dict(bare, MTCTL=str(mtctl), MT_DIR=str(mt_dir), MT_MIN_MB="0", MT_LOG_LEVEL="info", LOGS=str(tmp_path),
 		           PYTHON=PYTHON)
 		return subprocess.run([EXAMPLES / script, *words], env=dict(own, **environment), cwd=tmp_path,
-		                      capture_output=True, text=True, timeout=60)
+		                      capture_output=True, text=True, timeout=180)
 	return call
 
 

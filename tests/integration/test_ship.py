@@ -47,7 +47,7 @@ echo $(((before - after) / 1024))
 
 def said(*words, **options):
 	"""What a program that succeeds prints."""
-	done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=300, **options)
+	done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=900, **options)
 	assert done.returncode == 0, done.stdout + done.stderr
 	return done.stdout
 

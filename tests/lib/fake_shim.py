@@ -208,15 +208,18 @@ class Fake:
 		self.write()
 
 	def serve(self):
+		"""Reads the control file in short steps, cheaply: many fakes may wait at once."""
+		file = os.open(self.control, os.O_RDONLY)
 		last_word = last_seq = 0
 		while True:
-			data = self.control.read_bytes()
-			_, _, word, seq, kind, level, name, value = CONTROL.unpack(data[:CONTROL.size])
-			if word != last_word and seq > last_seq and not self.options.get("deaf"):
-				last_word, last_seq = word, seq
-				time.sleep(self.options.get("slow_s", 0))
-				self.serve_one(seq, kind, level, name.rstrip(b"\0").decode(), value.rstrip(b"\0").decode())
-			time.sleep(0.003)
+			data = os.pread(file, CONTROL.size, 0)
+			if len(data) == CONTROL.size:
+				_, _, word, seq, kind, level, name, value = CONTROL.unpack(data)
+				if word != last_word and seq > last_seq:
+					last_word, last_seq = word, seq
+					time.sleep(self.options.get("slow_s", 0))
+					self.serve_one(seq, kind, level, name.rstrip(b"\0").decode(), value.rstrip(b"\0").decode())
+			time.sleep(0.005)
 
 
 def main():
@@ -231,7 +234,8 @@ def main():
 		fake.control.write_bytes(control.ljust(4096, b"\0"))
 		fake.control.chmod(0o600)
 		fake.write()
-		threading.Thread(target=fake.serve, daemon=True).start()
+		if not options.get("deaf"):
+			threading.Thread(target=fake.serve, daemon=True).start()
 	print("ready", flush=True)
 	sys.stdin.read()
 	kept.close()

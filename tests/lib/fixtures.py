@@ -4,6 +4,7 @@ Each process that a test starts leads its own session. It is killed with all its
 a hang is a failure with output, never a ring that does not end.
 """
 import fcntl
+import gc
 import hashlib
 import json
 import os
@@ -29,6 +30,15 @@ sys.pycache_prefix, sys.dont_write_bytecode = str(BUILT / "pycache"), False
 FOREIGN = ("COLUMNS", "LINES", "LD_PRELOAD", "MALLOC_CONF", "MALLOC_ARENA_MAX", "PYTHONMALLOC", "PYTHONDEVMODE", "WORLD_SIZE",
            "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
            "NVFLARE_CLIENT_MEMORY_GC_ROUNDS", "NVFLARE_CLIENT_MEMORY_PROFILE", "NVFLARE_CUDA_EMPTY_CACHE")
+
+
+# Thousands of tests are collected in each process, and stay: Python's gc would look at all of them again and again.
+gc.disable()
+
+
+def pytest_collection_finish():
+	gc.freeze()
+	gc.enable()
 
 
 def pytest_sessionstart(session):
@@ -146,7 +156,7 @@ def _cut(text, most=4000):
 @pytest.fixture
 def run():
 	"""run(cmd, env, timeout): runs to the end and returns a CompletedProcess with text. A run that takes longer fails."""
-	def run_one(cmd, env=None, timeout=60, **options):
+	def run_one(cmd, env=None, timeout=180, **options):
 		feed = options.pop("input", None)
 		process = subprocess.Popen([str(word) for word in cmd], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
 		                           stdin=subprocess.PIPE if feed is not None else subprocess.DEVNULL,
@@ -191,7 +201,7 @@ def spawn():
 def wait_for():
 	"""wait_for(predicate, timeout): returns the first true value of predicate; fails after timeout seconds. Most predicates start mtctl:
 	on a busy machine they are tried less often, so that many tests that wait do not keep the processors busy."""
-	def wait(predicate, timeout=10, what=None):
+	def wait(predicate, timeout=30, what=None):
 		end = time.monotonic() + timeout
 		while True:
 			begin = time.monotonic()
@@ -208,7 +218,7 @@ def wait_for():
 @pytest.fixture
 def control(mtctl):
 	"""control(env, *words): mtctl itself, never under the shim, with the MT_DIR of env."""
-	def control_one(env, *words, timeout=30):
+	def control_one(env, *words, timeout=120):
 		plain = {name: value for name, value in env.items() if name != "LD_PRELOAD"}
 		return subprocess.run([str(mtctl), *map(str, words)], env=plain, capture_output=True, text=True,
 		                      timeout=timeout, errors="replace")
@@ -231,7 +241,7 @@ def ticks(stats, wait_for):
 	50 ms on it waits a quarter longer each time, while nothing moves."""
 	def wait(pid, env, count=8):
 		begin = stats(pid, env)["ticks_count"]
-		wait_for(lambda: stats(pid, env)["ticks_count"] >= begin + count, 30, f"{count} ticks")
+		wait_for(lambda: stats(pid, env)["ticks_count"] >= begin + count, 60, f"{count} ticks")
 	return wait
 
 
@@ -289,7 +299,7 @@ def puppet(spawn, compile_c):
 @pytest.fixture
 def awake(stats, wait_for, control):
 	"""awake(pid, env): waits until the process is awake and has published; returns its first figures."""
-	def wait(pid, env, timeout=15):
+	def wait(pid, env, timeout=60):
 		def look():
 			done = control(env, "stat", pid, "--json")
 			try:

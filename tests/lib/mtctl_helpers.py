@@ -25,7 +25,7 @@ def ctl(mtctl, plain):
 	"""ctl(words..., NAME=VALUE...): mtctl with the MT_DIR of the test, and these variables as they are."""
 	def call(*words, **environment):
 		return subprocess.run([mtctl, *map(str, words)], env=dict(plain, **environment), capture_output=True, text=True,
-		                      timeout=30, errors="replace")
+		                      timeout=120, errors="replace")
 	return call
 
 

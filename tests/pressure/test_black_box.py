@@ -1,6 +1,7 @@
 """What a process leaves behind that the kernel has killed at its limit, and what `mtctl last` tells of it."""
 import contextlib
 import ctypes
+import importlib.util
 import os
 import re
 import shutil
@@ -69,7 +70,7 @@ def test_a_program_that_is_killed_has_named_the_line_that_filled_it(patient, ctl
 	assert sum(one["parts"].values()) == one["rss_bytes"] > 0.5 * LIMIT_MB * MB
 
 
-@pytest.mark.skipif(subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode != 0,
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None,
                     reason="python3-torch is not installed (scripts/bootstrap)")
 @pytest.mark.parametrize("rate", [100, *(pytest.param(rate, marks=pytest.mark.long) for rate in (30, 1000))])
 @pytest.mark.parametrize("way", ["tensors", pytest.param("loader", marks=pytest.mark.long)])

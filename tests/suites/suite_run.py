@@ -81,11 +81,13 @@ class Run:
 
 
 def _kill_marked(mark):
-	"""Kills processes that have left the session but have our folder in their environment."""
+	"""Kills processes that have left the session but have our folder in their environment. Of a larger one than those that we make only
+	the first MB is read: other tests make environments of gigabytes."""
 	for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
 		try:
-			if mark in path.read_bytes():
-				os.kill(int(path.parent.name), signal.SIGKILL)
+			with path.open("rb") as file:
+				if mark in file.read(1 << 20):
+					os.kill(int(path.parent.name), signal.SIGKILL)
 		except OSError:
 			continue
 
