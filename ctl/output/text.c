@@ -11,6 +11,7 @@
 #include <strings.h>
 #include <time.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "sys/format.h"
 #include "sys/saturating.h"
@@ -157,35 +158,27 @@ static size_t read_character(const char *text, uint32_t *out, bool *out_cut)
 	return *out < least[bytes] ? 0 : bytes;
 }
 
-/* The ranges end with one that begins with 0. */
-static bool is_in(const uint32_t (*ranges)[2], uint32_t point)
-{
-	while ((*ranges)[0] && (point < (*ranges)[0] || point > (*ranges)[1]))
-		ranges++;
-	return (*ranges)[0] != 0;
-}
-
 /* Not: control characters, those that turn or hide the text around them (bidirectional, of no
  * width), surrogates, and what is no character. */
 static bool is_shown(uint32_t point)
 {
 	static const uint32_t hidden[][2] = {
-		{0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},        {0x200b, 0x200f},
-		{0x2028, 0x202e}, {0x2060, 0x206f}, {0xd800, 0xdfff},      {0xfeff, 0xfeff},
-		{0xfff0, 0xfffb}, {0xfffe, 0xffff}, {0xe0000, UINT32_MAX}, {0, 0}};
+		{0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},       {0x200b, 0x200f},
+		{0x2028, 0x202e}, {0x2060, 0x206f}, {0xd800, 0xdfff},     {0xfeff, 0xfeff},
+		{0xfff0, 0xfffb}, {0xfffe, 0xffff}, {0xe0000, UINT32_MAX}};
 
-	return point > 0x1f && !is_in(hidden, point);
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+		if (point >= hidden[i][0] && point <= hidden[i][1])
+			return false;
+	return point > 0x1f;
 }
 
-/* The columns of a terminal that a character takes: EastAsianWidth.txt of Unicode, W and F. */
+/* The columns of a terminal that a character takes. */
 static int columns_of(uint32_t point)
 {
-	static const uint32_t wide[][2] = {
-		{0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},   {0xac00, 0xd7a3},
-		{0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},   {0xffe0, 0xffe6},
-		{0x1f300, 0x1f64f}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd}, {0, 0}};
+	int columns = mt_text_locale_is_utf8() ? wcwidth((wchar_t)point) : 1;
 
-	return point >= 0x300 && point <= 0x36f /* combining */ ? 0 : 1 + is_in(wide, point);
+	return columns < 0 ? 1 : columns;
 }
 
 /* Of a character that was cut at the end of the text nothing stays. */

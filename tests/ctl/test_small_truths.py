@@ -258,7 +258,7 @@ def columns_of(line):
 
 
 def test_rows_with_wide_characters_fit_the_terminal(mtctl, spawn, plain, tmp_path):
-	script = tmp_path / ("日本語プログラム名前" * 4 + ".py")
+	script = tmp_path / ("日本語プログラム🚀✅" * 4 + ".py")
 	script.write_text("print('ready', flush=True)\nimport time\ntime.sleep(60)\n")
 	process = spawn([mtctl, "run", "--min-mb=0", "--", PYTHON, script], plain)
 	assert process.stdout.readline() == "ready\n"
