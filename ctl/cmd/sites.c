@@ -65,6 +65,9 @@ static int show_sites(struct wanted *wanted)
 	}
 	if (!error)
 		error = mt_sites_collect(process, &now, &why);
+	if (is_diff && !error && !mt_process_runs(process->pid, process->stack_start))
+		error = mt_error_because(&why, MT_ERR_NOT_AVAILABLE,
+					 "it ran another program (exec) meanwhile");
 	if (is_diff && !error) {
 		wanted->view.over_ms = (mt_clock_now_ns() - began_ns) / 1000000u;
 		mt_sites_growth(&before, &now, &growth);

@@ -17,6 +17,8 @@
 #include "core/log.h"
 #include "core/services.h"
 #include "core/worker.h"
+#include "heap/asleep.h"
+#include "heap/entries.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/format.h"
@@ -118,11 +120,20 @@ IDS(X)
 /* ---- the next functions in line ---- */
 
 #define X(name, params, args) NEXT_##name,
-enum next { NEXT_unshare, NEXT_setns, NEXT_fopen, NEXT_fopen64, IDS(X) NEXT_COUNT };
+enum next {
+	NEXT_unshare,
+	NEXT_setns,
+	NEXT_fopen,
+	NEXT_fopen64,
+	NEXT_sbrk,
+	NEXT_brk,
+	IDS(X) NEXT_COUNT
+};
 #undef X
 
 #define X(name, params, args) #name,
-static const char *const next_names[NEXT_COUNT] = {"unshare", "setns", "fopen", "fopen64", IDS(X)};
+static const char *const next_names[NEXT_COUNT] = {"unshare", "setns", "fopen", "fopen64",
+						   "sbrk",    "brk",   IDS(X)};
 #undef X
 
 static _Atomic(void *) next_functions[NEXT_COUNT]; /* each store has the same value; no ordering */
@@ -338,6 +349,34 @@ MT_EXPORT FILE *fopen64(const char *path, const char *mode)
 	return next ? open_by(next, path, mode) : fopen(path, mode);
 }
 
+/* ---- the program break ---- */
+
+/* Each call leaves the break to the program, also sbrk(0): a call of brk may follow. */
+
+MT_EXPORT void *wrap_sbrk(intptr_t bytes) __asm__("sbrk");
+MT_EXPORT void *wrap_inner_sbrk(intptr_t bytes) __asm__("__sbrk") __attribute__((alias("sbrk")));
+MT_EXPORT int wrap_brk(void *end) __asm__("brk");
+MT_HEAP_OWN(sbrk)
+MT_HEAP_OWN(brk)
+
+MT_EXPORT void *wrap_sbrk(intptr_t bytes)
+{
+	void *(*next)(intptr_t);
+
+	*(void **)(void *)&next = next_function(NEXT_sbrk);
+	mt_asleep_leave_break();
+	return next(bytes);
+}
+
+MT_EXPORT int wrap_brk(void *end)
+{
+	int (*next)(void *);
+
+	*(void **)(void *)&next = next_function(NEXT_brk);
+	mt_asleep_leave_break();
+	return next(end);
+}
+
 /* ---- the component ---- */
 
 static void load(bool on)
@@ -345,6 +384,8 @@ static void load(bool on)
 	mt_fork_start();
 	(void)next_function(NEXT_fopen);
 	(void)next_function(NEXT_fopen64);
+	(void)next_function(NEXT_sbrk);
+	(void)next_function(NEXT_brk);
 	if (!on)
 		find_next_functions();
 }

@@ -402,5 +402,7 @@ MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e,
 		return call_page_flags(number, a, b, c, d, e, f);
 	if (mt_unlikely(number == SYS_userfaultfd))
 		mt_jemalloc_reuse_end();
+	if (mt_unlikely(number == SYS_brk))
+		mt_asleep_leave_break();
 	return next(number, a, b, c, d, e, f);
 }

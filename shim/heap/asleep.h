@@ -47,8 +47,7 @@ bool mt_asleep_wake(void);
 
 /* The program is about to move the program break, which is not safe beside another such call.
  * libc's malloc moves it for the main thread's blocks, but while asleep for all threads'. So a
- * process with threads wakes up, and libc's malloc leaves the break. Waits for a thread that is
- * inside it. */
+ * process with threads wakes up, and libc's malloc leaves the break. Any moment. */
 void mt_asleep_leave_break(void);
 
 /* Returns whether jemalloc serves the process. */

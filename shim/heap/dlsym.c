@@ -33,6 +33,8 @@ static bool may_be_heap(const char *name)
 	case PAIR('m', 'p'):
 	case PAIR('p', 'k'):
 	case PAIR('v', 'a'):
+	case PAIR('s', 'b'):
+	case PAIR('b', 'r'):
 	case PAIR('_', '_'):
 		return true;
 	default:

@@ -1,7 +1,6 @@
 /* heap/entries_pages.c -- wraps the calls of libc that set flags on pages, and notes the pages
- * (heap/page_flags.h), those that limit the program's memory, and those that move the program
- * break. A bare system call through syscall() comes by compat/fork.c. Any thread and any signal
- * handler. */
+ * (heap/page_flags.h), and those that limit the program's memory. A bare system call through
+ * syscall() comes by compat/fork.c. Any thread and any signal handler. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,9 +11,7 @@
 #include "core/init.h"
 #include "heap/asleep.h"
 #include "heap/entries.h"
-#include "sys/atomic.h"
 #include "sys/attr.h"
-#include "sys/loader.h"
 #include "sys/os.h"
 
 #define X(type, name, params, args) MT_EXPORT type name params;
@@ -107,35 +104,4 @@ MT_EXPORT int wrap_prlimit(pid_t process, int resource, const struct rlimit *lim
 			   struct rlimit *old)
 {
 	return set_limit(process, resource, limit, old);
-}
-
-/* ---- the program break ---- */
-
-MT_EXPORT void *wrap_sbrk(intptr_t bytes) __asm__("sbrk");
-MT_EXPORT int wrap_brk(void *end) __asm__("brk");
-
-/* Returns libc's function of the name, which *found keeps. */
-static void *find(_Atomic(void *) *found, const char *name)
-{
-	if (!mt_load_relaxed(found))
-		mt_store_relaxed(found, mt_loader_libc_function(name));
-	return mt_load_relaxed(found);
-}
-
-MT_EXPORT void *wrap_sbrk(intptr_t bytes)
-{
-	static _Atomic(void *) next; /* each store has the same value; no ordering */
-	void *(*call_next)(intptr_t) = (void *(*)(intptr_t))(uintptr_t)find(&next, "sbrk");
-
-	mt_asleep_leave_break(); /* also for 0: a call of brk may follow */
-	return call_next(bytes);
-}
-
-MT_EXPORT int wrap_brk(void *end)
-{
-	static _Atomic(void *) next; /* as in wrap_sbrk */
-	int (*call_next)(void *) = (int (*)(void *))(uintptr_t)find(&next, "brk");
-
-	mt_asleep_leave_break();
-	return call_next(end);
 }

@@ -237,12 +237,16 @@ int mt_glibc_trim(size_t pad)
 /* Freed since the last trim. The first one also finds what was free before. No ordering. */
 static _Atomic size_t old_freed_bytes = TRIM_OLD_BYTES;
 
-static _Atomic bool is_break_left; /* no ordering: libc's lock follows */
+/* What a thread that was inside libc's malloc needs to leave it, also if it does not run for a
+ * while. Not by its lock: a handler may move the break that has interrupted malloc. */
+#define LEAVE_NS (20 * MT_NS_PER_MS)
+
+static _Atomic bool is_break_left; /* flag, no ordering */
 
 void mt_glibc_leave_break(void)
 {
 	if (!mt_exchange_relaxed(&is_break_left, true))
-		mt_glibc_mallopt(M_TRIM_THRESHOLD, -1);
+		mt_os_sleep_ns(LEAVE_NS);
 }
 
 bool mt_glibc_note_old_free(size_t bytes)

@@ -157,8 +157,8 @@ void mt_glibc_reset_parameters(void);
 /* Calls glibc's malloc_trim(3). Returns its reply. */
 int mt_glibc_trim(size_t pad);
 
-/* Another allocator serves, and the program moves the program break: glibc's malloc no longer does.
- * Once; waits until no thread is inside its arenas. */
+/* Another allocator serves, and the program moves the program break: trims leave it alone. The
+ * first call takes 20 ms, in which a thread that is inside glibc's malloc leaves it. */
 void mt_glibc_leave_break(void);
 
 /* Another allocator serves, and a block of glibc's from before was freed. Returns whether

@@ -1,7 +1,10 @@
 /* break_in_thread.c -- one thread takes pages by sbrk, or by brk, while three others make and free
  * blocks of up to 60 kB. Over libc those have arenas of their own, which leave the program break
- * alone. Fails if a page or a block holds what its owner did not write. */
+ * alone. Fails if a page or a block holds what its owner did not write. "handler": the break is
+ * read in a handler that interrupts one of the three. */
+#include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -71,6 +74,26 @@ static void *turn_over(void *seed)
 	return NULL;
 }
 
+static void read_break(int sig)
+{
+	int kept = errno;
+
+	(void)sig;
+	if (sbrk(0) == (void *)-1)
+		_exit(1);
+	errno = kept;
+}
+
+static void interrupt(pthread_t thread)
+{
+	signal(SIGUSR2, read_break);
+	for (int i = 0; i < 100; i++) {
+		usleep(100);
+		pthread_kill(thread, SIGUSR2);
+	}
+	is_over = true;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned seeds[WORKERS] = {1, 2, 3};
@@ -80,9 +103,13 @@ int main(int argc, char **argv)
 	for (int i = 0; i < WORKERS; i++)
 		if (pthread_create(&threads[i], NULL, turn_over, &seeds[i]) != 0)
 			return 77;
-	if (pthread_create(&threads[WORKERS], NULL, take_pages, NULL) != 0)
+	if (argc > 1 && strcmp(argv[1], "handler") == 0)
+		interrupt(threads[0]);
+	else if (pthread_create(&threads[WORKERS], NULL, take_pages, NULL) == 0)
+		pthread_join(threads[WORKERS], NULL);
+	else
 		return 77;
-	for (int i = 0; i <= WORKERS; i++)
+	for (int i = 0; i < WORKERS; i++)
 		pthread_join(threads[i], NULL);
 	return 0;
 }

@@ -135,9 +135,10 @@ def test_a_thread_that_works_while_another_one_wakes_the_process_up_frees_what_i
 	assert (got.returncode, got.stdout, got.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize("call", ["sbrk", "brk"])
+@pytest.mark.parametrize("call", ["sbrk", "brk", "handler"])
 def test_a_thread_may_move_the_program_break_while_others_allocate(run, env, compile_c, call):
-	"""Asleep, libc's malloc moved it for the blocks of all threads: a tenth to a third of the runs crashed or had wrong bytes."""
+	"""Asleep, libc's malloc moved it for the blocks of all threads: a tenth to a third of the runs crashed or had wrong bytes. A handler
+	that interrupts malloc must not wait for libc's lock."""
 	program = [compile_c("break_in_thread.c", "-pthread"), call]
 
 	got = [run(program, env()) for _ in range(40)]
