@@ -354,16 +354,23 @@ MT_EXPORT FILE *fopen64(const char *path, const char *mode)
 /* Each call leaves the break to the program, also sbrk(0): a call of brk may follow. */
 
 MT_EXPORT void *wrap_sbrk(intptr_t bytes) __asm__("sbrk");
-MT_EXPORT void *wrap_inner_sbrk(intptr_t bytes) __asm__("__sbrk") __attribute__((alias("sbrk")));
 MT_EXPORT int wrap_brk(void *end) __asm__("brk");
 MT_HEAP_OWN(sbrk)
 MT_HEAP_OWN(brk)
+
+/* An allocator behind us may call them from its malloc, which dlsym would call. */
+static void *next_of_break(enum next index)
+{
+	void *found = mt_load_relaxed(&next_functions[index]);
+
+	return found ? found : mt_loader_libc_function(next_names[index]);
+}
 
 MT_EXPORT void *wrap_sbrk(intptr_t bytes)
 {
 	void *(*next)(intptr_t);
 
-	*(void **)(void *)&next = next_function(NEXT_sbrk);
+	*(void **)(void *)&next = next_of_break(NEXT_sbrk);
 	mt_asleep_leave_break();
 	return next(bytes);
 }
@@ -372,7 +379,7 @@ MT_EXPORT int wrap_brk(void *end)
 {
 	int (*next)(void *);
 
-	*(void **)(void *)&next = next_function(NEXT_brk);
+	*(void **)(void *)&next = next_of_break(NEXT_brk);
 	mt_asleep_leave_break();
 	return next(end);
 }
