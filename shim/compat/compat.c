@@ -358,12 +358,16 @@ MT_EXPORT int wrap_brk(void *end) __asm__("brk");
 MT_HEAP_OWN(sbrk)
 MT_HEAP_OWN(brk)
 
-/* An allocator behind us may call them from its malloc, which dlsym would call. */
+/* Without dlsym: an allocator behind us may call them from the malloc that dlsym calls. */
 static void *next_of_break(enum next index)
 {
 	void *found = mt_load_relaxed(&next_functions[index]);
 
-	return found ? found : mt_loader_libc_function(next_names[index]);
+	if (!found) {
+		mt_loader_next_functions(&next_names[index], &found, 1);
+		mt_store_relaxed(&next_functions[index], found);
+	}
+	return found;
 }
 
 MT_EXPORT void *wrap_sbrk(intptr_t bytes)
@@ -391,8 +395,6 @@ static void load(bool on)
 	mt_fork_start();
 	(void)next_function(NEXT_fopen);
 	(void)next_function(NEXT_fopen64);
-	(void)next_function(NEXT_sbrk);
-	(void)next_function(NEXT_brk);
 	if (!on)
 		find_next_functions();
 }

@@ -81,6 +81,8 @@ static enum mt_err parse_choice(const char *words, const char *text, uint64_t *o
 	return MT_ERR_INVALID;
 }
 
+/* A signal that users send to end or stop a program, or that the kernel sends, keeps its meaning.
+ * libc reserves the two below SIGRTMIN. */
 static bool signal_is_supported(uint64_t number)
 {
 	return number == 0 || number == SIGUSR1 || number == SIGUSR2 ||

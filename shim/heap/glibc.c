@@ -256,15 +256,16 @@ bool mt_glibc_note_old_free(size_t bytes)
 
 void mt_glibc_trim_old(void)
 {
+	bool is_left = mt_load_relaxed(&is_break_left);
 	int kept = errno;
 
 	if (!mt_exchange_relaxed(&old_freed_bytes, 0) || !mt_glibc_range_bytes() ||
 	    !mt_rss_shared_are_few())
 		return;
 	/* what is freed later at the end goes back at once, as it would without the shim */
-	if (!mt_load_relaxed(&is_break_left))
+	if (!is_left)
 		mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);
-	(void)mt_glibc_trim(mt_load_relaxed(&is_break_left) ? SIZE_MAX / 2 : 0);
+	(void)mt_glibc_trim(is_left ? SIZE_MAX / 2 : 0);
 	errno = kept;
 }
 

@@ -396,11 +396,7 @@ void *__wrap_je_ecache_alloc_grow(void *thread, void *pac, void *hooks, void *ca
  * used page by page: what lies behind it may never be wanted. */
 static bool is_rest_behind(const struct mt_extent *slab)
 {
-	const char *end = mt_jemalloc_extent_begin(slab) + mt_jemalloc_extent_bytes(slab);
-	const struct mt_extent *rest = MT_LEAF_EXTENT(mt_jemalloc_extent_leaf(end));
-
-	return rest && (__atomic_load_n(&rest->bits, __ATOMIC_RELAXED) & STATE) == STATE_PURGED &&
-	       mt_jemalloc_extent_bytes(rest) >= AHEAD_BYTES;
+	return purged_behind(slab) >= AHEAD_BYTES;
 }
 
 /* They count as free and dirty until slabs take them. */
