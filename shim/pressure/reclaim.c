@@ -12,6 +12,7 @@
 #include "core/thread.h"
 #include "heap/account.h"
 #include "heap/backend.h"
+#include "heap/glibc.h"
 #include "heap/trim.h"
 #include "pressure/pressure_internal.h"
 #include "sys/atomic.h"
@@ -227,6 +228,8 @@ bool mt_reclaim_ceiling_is_passed(const struct mt_ceiling *ceiling,
 #define MIN_SAFE_SHARE 32
 /* share of the limit: free memory above it is returned when a large block is freed */
 #define FREE_MAX_SHARE 8
+/* what libc keeps of blocks that it no longer maps by themselves: its largest trim threshold */
+#define LIBC_KEEPS_BYTES (2 * (int64_t)MT_GLIBC_MMAP_THRESHOLD_MOST)
 /* share of the limit: a smaller fall of live bytes is memory that is reused */
 #define TURNOVER_SHARE 64
 /* over glibc a thread reports every 4 MB: once before the sample and once before now */
@@ -527,27 +530,34 @@ MT_COLD void mt_reclaim_run(uint64_t fresh_bytes)
 
 /* Returns free memory that an unmapped block would have left to other processes. A small amount
  * beside the limit stays: the program will use it again. */
-static void reclaim_after_free(void)
+static void reclaim_after_free(size_t bytes)
 {
+	static struct mt_heap_reuse reuse;
 	struct mt_ceiling ceiling;
 	struct mt_reclaimable left;
-	int64_t most;
+	int64_t room, most;
 
 	if (!read_reclaimable(0, &ceiling, &left) || !ceiling.exact)
 		return;
-	most = mt_min_i64(ceiling.limit_bytes / FREE_MAX_SHARE,
-			  ceiling.limit_bytes - left.live_bytes - left.free_bytes);
-	if (left.free_bytes > most && left.free_bytes >= STEP_BYTES)
-		reclaim(&ceiling, &left, most > 0 ? (uint64_t)most / 2 : 0, FREE_WAIT_NS);
+	room = ceiling.limit_bytes - left.live_bytes - left.free_bytes;
+	most = mt_min_i64(ceiling.limit_bytes / FREE_MAX_SHARE, room);
+	if (left.free_bytes <= most || left.free_bytes < STEP_BYTES)
+		return;
+	if (bytes < MT_GLIBC_MMAP_THRESHOLD_MOST &&
+	    left.free_bytes <= mt_min_i64(LIBC_KEEPS_BYTES, room) &&
+	    mt_heap_is_reused(&reuse, (size_t)(left.live_bytes - ceiling.floor_bytes),
+			      (size_t)left.free_bytes))
+		return;
+	reclaim(&ceiling, &left, most > 0 ? (uint64_t)most / 2 : 0, FREE_WAIT_NS);
 }
 
-MT_COLD void mt_reclaim_after_large_free(void)
+MT_COLD void mt_reclaim_after_large_free(size_t bytes)
 {
 	int kept = errno;
 
 	if (mt_load_relaxed(&has_ceiling) && !mt_thread_is_ours() && !mt_loader_is_inside() &&
 	    !mt_raw_clone_is_child())
-		reclaim_after_free();
+		reclaim_after_free(bytes);
 	errno = kept;
 }
 
@@ -607,7 +617,7 @@ void mt_reclaim_run_on_worker(void)
 	mt_assert(mt_thread_is_ours());
 	compare(0);
 	if (mt_exchange_relaxed(&is_left, false))
-		reclaim_after_free();
+		reclaim_after_free(0);
 }
 
 void mt_reclaim_disable(void)
