@@ -1,5 +1,5 @@
-/* pressure_frames.c ROUNDS -- a decoder's buffers of 1 to 12 MB: in each round all are taken, filled
- * and freed. Prints blocks, MB held at once and page faults. */
+/* pressure_frames.c ROUNDS -- a decoder's buffers of 1 to 12 MB: in each round all are taken,
+ * filled and freed. Prints blocks, MB held at once and page faults. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
