@@ -254,13 +254,23 @@ bool mt_glibc_note_old_free(size_t bytes)
 	return bytes + mt_add_relaxed(&old_freed_bytes, bytes) >= TRIM_OLD_BYTES;
 }
 
+/* Returns whether a trim writes to few pages that are shared with forked processes. */
+static bool copies_little(void)
+{
+	struct mt_mallinfo info;
+
+	return mt_rss_shared_are_known_few() ||
+	       (mt_glibc_info(&info) && info.fsmblks <= MT_GLIBC_UNMERGED_MOST) ||
+	       mt_rss_shared_are_few();
+}
+
 void mt_glibc_trim_old(void)
 {
 	bool is_left = mt_load_relaxed(&is_break_left);
 	int kept = errno;
 
 	if (!mt_exchange_relaxed(&old_freed_bytes, 0) || !mt_glibc_range_bytes() ||
-	    !mt_rss_shared_are_few())
+	    !copies_little())
 		return;
 	/* what is freed later at the end goes back at once, as it would without the shim */
 	if (!is_left)

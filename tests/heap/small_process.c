@@ -2,7 +2,9 @@
  *   reloads MB COUNT  builds a list of MB in small blocks, replaces it COUNT times, the new one
  *                     first; kB of anonymous memory
  *   trims COUNT       calls malloc_trim after each of COUNT pairs; us of CPU time for each
- *   child             forks; kB that the child has written */
+ *   child             forks; kB that the child has written
+ *   worker MB         forks beside blocks of its own; the child builds a list of MB, drops it and
+ *                     lies idle; kB of its anonymous memory */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +84,19 @@ static long child(void)
 	return rollup_kb("Private_Dirty:");
 }
 
+static long worker(long bytes)
+{
+	struct node *volatile parents = build(1 << 20);
+
+	if (fork()) {
+		wait(NULL);
+		exit(0);
+	}
+	drop(build(bytes));
+	sleep(3);
+	return parents ? rollup_kb("Anonymous:") : 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && strcmp(argv[1], "reloads") == 0)
@@ -90,6 +105,8 @@ int main(int argc, char **argv)
 		printf("%ld\n", trims(atoi(argv[2])));
 	else if (argc == 2 && strcmp(argv[1], "child") == 0)
 		printf("%ld\n", child());
+	else if (argc == 3 && strcmp(argv[1], "worker") == 0)
+		printf("%ld\n", worker(atol(argv[2]) << 20));
 	else
 		return 2;
 	return 0;
