@@ -3,8 +3,8 @@
  *                     first; kB of anonymous memory
  *   trims COUNT       calls malloc_trim after each of COUNT pairs; us of CPU time for each
  *   child             forks; kB that the child has written
- *   worker MB         forks beside blocks of its own; the child builds a list of MB, drops it and
- *                     lies idle; kB of its anonymous memory */
+ *   worker MB         forks beside blocks of its own; the child builds lists of MB in all, keeps a
+ *                     block behind each, drops them and lies idle; kB of anonymous memory */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,17 +84,27 @@ static long child(void)
 	return rollup_kb("Private_Dirty:");
 }
 
+#define LIST_BYTES (100 << 10)
+#define LISTS_MOST 1000
+
 static long worker(long bytes)
 {
-	struct node *volatile parents = build(1 << 20);
+	static struct node *lists[LISTS_MOST];
+	static void *kept[LISTS_MOST];
+	struct node *volatile parents = build(5 << 19);
 
 	if (fork()) {
 		wait(NULL);
 		exit(0);
 	}
-	drop(build(bytes));
+	for (long i = 0; i < bytes / LIST_BYTES && i < LISTS_MOST; i++) {
+		lists[i] = build(LIST_BYTES);
+		kept[i] = malloc(100);
+	}
+	for (int i = 0; i < LISTS_MOST; i++)
+		drop(lists[i]);
 	sleep(3);
-	return parents ? rollup_kb("Anonymous:") : 0;
+	return parents && kept[0] ? rollup_kb("Anonymous:") : 0;
 }
 
 int main(int argc, char **argv)
