@@ -91,6 +91,14 @@ def test_blocks_elsewhere_that_were_made_before_the_settings_were_read_keep_it_o
 	assert says("early") == "grown: glibc\n"
 
 
+def test_a_tunable_that_keeps_libcs_malloc_is_said_so(run, env):
+	"""Its first block lies elsewhere. MT_ALLOCATOR=jemalloc was passed over without a word."""
+	got = run(["/bin/true"], dict(env(ALLOCATOR="jemalloc", LOG_LEVEL="info"), GLIBC_TUNABLES="glibc.malloc.hugetlb=2"))
+
+	assert got.returncode == 0
+	assert "glibc serves for good: libc's malloc does not use the brk heap" in got.stderr
+
+
 @pytest.mark.parametrize("settings", [{}, {"MIN_MB": 0}], ids=["asleep", "awake"])
 @pytest.mark.parametrize("what", ["large", "many", "family", "trim", "limit"])
 @pytest.mark.parametrize("where", ["coroutine", "thread", "handler"])
