@@ -74,7 +74,8 @@ static void serve_system(const struct mt_backend_hooks *hooks)
 
 	mt_asleep_give_up();
 	if (mt_glibc_range_is_given_up())
-		mt_log(MT_LOG_INFO, "glibc serves for good: libc's malloc does not use the brk heap");
+		mt_log(MT_LOG_INFO, "glibc serves for good: libc's malloc does not use "
+				    "the brk heap");
 	mt_state_note_heap(mt_backend_identity()->allocator, false);
 	if (backend->counting == MT_COUNTING_CHUNKS) {
 		mt_account_start(NULL, mt_worker_handle_main_exit);
