@@ -33,11 +33,9 @@ struct mt_pool_settings {
 	/* with less than this share of the device's memory free the worker releases what is idle;
 	 * 0: off */
 	uint64_t low_free_pct;
-	/* Decides a context's mode at its first allocation. Called with no lock held. */
-	enum mt_pool_mode (*mode)(void);
-	/* Returns whether a free waits as the driver's does. Asked when `mode` is; NULL: it does
-	 * not. */
-	bool (*waits)(void);
+	/* Decides a context's mode at its first allocation, and sets whether a free waits as the
+	 * driver's does. Called with no lock held. NULL: POOL, and it does not. */
+	enum mt_pool_mode (*mode)(bool *out_waits);
 };
 
 /* ---- contexts and devices ---- */
@@ -135,8 +133,7 @@ struct mt_pool {
 	_Atomic bool is_joined;
 	/* mt_pool_pause_release; order: none needed, one more block does no harm */
 	_Atomic bool pauses_release;
-	enum mt_pool_mode (*_Atomic mode)(void);
-	bool (*_Atomic ask_waits)(void);
+	enum mt_pool_mode (*_Atomic mode)(bool *out_waits);
 	_Atomic bool waits; /* a free waits as the driver's does (mt_pool_settings) */
 	_Atomic uint64_t decay_ms, low_free_pct;
 	struct mt_pool_device devices[MT_POOL_DEVICES];
@@ -269,8 +266,8 @@ bool mt_context_is_alone(struct mt_context *context);
 /* Returns whether it is the calling thread's current context. */
 bool mt_context_is_current(const struct mt_context *context);
 
-/* Asks again how a free works (mt_pool_settings.waits). */
-void mt_context_ask_waits(void);
+/* Asks mt_pool_settings.mode; keeps whether a free waits. */
+enum mt_pool_mode mt_context_ask_mode(void);
 
 /* Returns false on a thread on which the driver runs a host function of the program: it permits no
  * call there. Such a thread is the driver's own, so that a thread that was permitted a call once is

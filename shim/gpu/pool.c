@@ -48,7 +48,6 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 	mt_blocks_start();
 	mt_pool_configure(settings);
 	mt_store_relaxed(&mt_pool.mode, settings->mode);
-	mt_store_relaxed(&mt_pool.ask_waits, settings->waits);
 	mt_flag_set(&mt_pool.waits, false);
 	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */
@@ -430,11 +429,7 @@ MT_COLD bool mt_pool_disown(uint64_t dptr)
 
 MT_COLD void mt_pool_update_mode(void)
 {
-	enum mt_pool_mode (*ask)(void) = mt_load_relaxed(&mt_pool.mode);
-
-	if (mt_pool_is_up())
-		mt_context_ask_waits();
-	if (!mt_pool_is_up() || !ask || ask() == MT_POOL_POOL)
+	if (!mt_pool_is_up() || mt_context_ask_mode() == MT_POOL_POOL)
 		return;
 	MT_EACH_CONTEXT(context)
 	{
