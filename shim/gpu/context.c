@@ -372,7 +372,7 @@ static void fold(struct mt_context *context)
 	struct mt_pool_device *device = mt_context_device(context);
 
 	mt_assert(context->users == 0);
-#define X(name, figure)                                                                            \
+#define X(name)                                                                                    \
 	atomic_fetch_add_explicit(&device->past.name, mt_counter(&context->counters.name),         \
 				  memory_order_relaxed);
 	MT_CONTEXT_TOTALS(X)
