@@ -15,10 +15,10 @@
 
 #define ARGUMENTS(...) __VA_ARGS__
 
-/* A wrapper that makes the call again while the pool gives back on the device (-1: the current one),
- * if the driver is out of memory (gpu/release.c): the first call costs one compare. before, after:
- * expressions; `result` is the driver's. again_NAME is a function of its own, so that the wrapper
- * stays as short as the call. */
+/* A wrapper that makes the call again while the pool gives back on the device (-1: the current
+ * one), if the driver is out of memory (gpu/release.c): the first call costs one compare. before,
+ * after: expressions; `result` is the driver's. again_NAME is a function of its own, so that the
+ * wrapper stays as short as the call. */
 #define RETRIED_WRAPPER(name, parameters, arguments, on_device, before, after)                     \
 	static MT_COLD int again_##name parameters                                                 \
 	{                                                                                          \
@@ -110,8 +110,9 @@ static void note_created(int result, struct CUctx_st *const *context, int device
 }
 
 #define X(name, parameters, version, arguments, context, device)                                   \
-	RETRIED_WRAPPER(name, parameters, arguments, (int)(device), (void)0,                       \
-			note_created(result, (struct CUctx_st **)(uintptr_t)(context), (int)(device)))
+	RETRIED_WRAPPER(                                                                           \
+		name, parameters, arguments, (int)(device), (void)0,                               \
+		note_created(result, (struct CUctx_st **)(uintptr_t)(context), (int)(device)))
 MT_DRIVER_CONTEXT_CREATES(X)
 #undef X
 
@@ -160,7 +161,7 @@ static void count_retain(int device, int result)
 		atomic_fetch_add_explicit(&count_of(device)->retained, 1, memory_order_seq_cst);
 }
 
-RETRIED_WRAPPER(cuDevicePrimaryCtxRetain, (struct CUctx_st **context, int device),
+RETRIED_WRAPPER(cuDevicePrimaryCtxRetain, (struct CUctx_st * *context, int device),
 		(context, device), device, (void)0, count_retain(device, result))
 
 /* Counts one down; returns what is left. */
@@ -295,7 +296,7 @@ static void note_green(void)
 }
 
 RETRIED_WRAPPER(cuGreenCtxCreate,
-		(struct CUgreenCtx_st **green, void *description, int device, unsigned int flags),
+		(struct CUgreenCtx_st * *green, void *description, int device, unsigned int flags),
 		(green, description, device, flags), device, note_green(), (void)0)
 
 int cuCtxFromGreenCtx(struct CUctx_st **context, struct CUgreenCtx_st *green)

@@ -240,7 +240,8 @@ bool mt_pending_is_on(int device)
 {
 	MT_EACH_CONTEXT(context)
 	{
-		if (mt_context_is_on(context, device) && mt_counter(&context->counters.pending_bytes))
+		if (mt_context_is_on(context, device) &&
+		    mt_counter(&context->counters.pending_bytes))
 			return true;
 	}
 	return false;
@@ -250,7 +251,8 @@ bool mt_pending_is_on(int device)
 static bool lacks_idle(struct mt_context *context, uint64_t bytes)
 {
 	return mt_counter(&context->counters.pending_bytes) &&
-	       mt_counter(&context->counters.idle_bytes) < bytes && mt_release_over_cap(context, bytes);
+	       mt_counter(&context->counters.idle_bytes) < bytes &&
+	       mt_release_over_cap(context, bytes);
 }
 
 static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)

@@ -16,10 +16,8 @@
 
 MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
 {
-#define SET(field, value) mt_store_relaxed(&mt_pool.field, value)
-	SET(decay_ms, settings->decay_ms);
-	SET(low_free_pct, settings->low_free_pct);
-#undef SET
+	mt_store_relaxed(&mt_pool.decay_ms, settings->decay_ms);
+	mt_store_relaxed(&mt_pool.low_free_pct, settings->low_free_pct);
 }
 
 static void forget_everything(void)

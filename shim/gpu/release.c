@@ -371,7 +371,8 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 	{
 		uint64_t next;
 
-		if (!mt_counter(&context->counters.idle_bytes) && !mt_counter(&context->counters.pending_bytes))
+		if (!mt_counter(&context->counters.idle_bytes) &&
+		    !mt_counter(&context->counters.pending_bytes))
 			continue;
 		if (mt_flag(&context->is_dead) &&
 		    !mt_flag(&context->is_gone)) /* no context is current here: free_block */
@@ -429,7 +430,8 @@ static bool has_pool(int device)
 	{
 		if (mt_context_is_on(context, device) &&
 		    (mt_context_mode(context) == MT_POOL_POOL ||
-		     mt_counter(&context->counters.idle_bytes) || mt_counter(&context->counters.pending_bytes)))
+		     mt_counter(&context->counters.idle_bytes) ||
+		     mt_counter(&context->counters.pending_bytes)))
 			return true;
 	}
 	return false;

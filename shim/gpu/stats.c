@@ -92,8 +92,10 @@ int mt_gpu_stats_read(struct mt_gpu_device *out, int limit)
 	int devices[MT_POOL_DEVICES];
 	int count;
 
-	if (!driver || !mt_capture_gate_enter())
+	if (!driver)
 		return 0;
+	if (!mt_capture_gate_enter())
+		return -1;
 	count = list_devices(driver, devices, limit < MT_POOL_DEVICES ? limit : MT_POOL_DEVICES);
 	for (int i = 0; i < count; i++)
 		read_device(driver, devices[i], &out[i]);
@@ -313,8 +315,7 @@ void mt_gpu_stats_publish(bool full)
 	struct mt_stats_snapshot *to;
 
 	/* During a capture nothing is read: the last figures stay. */
-	if (full && !mt_capture_is_open() && mt_driver_thread_run(look_job) &&
-	    (job_seen.count || !mt_capture_is_open()))
+	if (full && !mt_capture_is_open() && mt_driver_thread_run(look_job) && job_seen.count >= 0)
 		seen = job_seen;
 	fill_rows();
 	if (full)

@@ -28,8 +28,8 @@ struct mt_gpu_device {
 };
 
 /* Reads the devices in use: with an active primary context, or with allocations of the program. Up
- * to `limit`; returns how many. 0 also while the driver is not initialised, and while a capture is
- * open. */
+ * to `limit`; returns how many. 0 also while the driver is not initialised; -1 while a capture is
+ * open: nothing was read. */
 int mt_gpu_stats_read(struct mt_gpu_device *out, int limit);
 
 /* Sets *out to total - free, added up over the devices in use. Returns false if none could be read:

@@ -1,4 +1,4 @@
-/* abi.h -- what tests use of the CUDA Driver API beside gpu/driver_abi.h; compared with cuda.h too. */
+/* abi.h -- what only tests use of the CUDA Driver API, compared with cuda.h as driver_abi.h is. */
 #ifndef GPU_ABI_H
 #define GPU_ABI_H
 
