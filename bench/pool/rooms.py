@@ -33,14 +33,13 @@ HOOK void __cyg_profile_func_enter(void *function, void *caller)
 		seen[count++] = function;
 }
 HOOK void __cyg_profile_func_exit(void *function, void *caller) { (void)function; (void)caller; }
-static enum mt_pool_mode mode(void) { return MT_POOL_POOL; }
-static bool waits(void) { return WAITS; }
+static enum mt_pool_mode mode(bool *out_waits) { *out_waits = WAITS; return MT_POOL_POOL; }
 static int state(int device, unsigned *flags, int *active) { (void)device; *flags = 0; *active = 1; return 0; }
 static int retain(struct CUctx_st **context, int device) { (void)device; *context = null_context; return 0; }
 static int release(int device) { (void)device; return 0; }
 int main(void)
 {
-	struct mt_pool_settings settings = {.decay_ms = 5000, .mode = mode, .waits = waits};
+	struct mt_pool_settings settings = {.decay_ms = 5000, .mode = mode};
 	uint64_t dptr;
 	int result;
 

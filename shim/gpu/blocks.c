@@ -206,35 +206,19 @@ bool mt_blocks_remove(struct mt_block *block)
 	return was_in;
 }
 
-MT_COLD struct mt_block_walk mt_blocks_walk_start(void)
+MT_COLD void mt_blocks_each(void (*visit)(struct mt_block *block, void *data), void *data)
 {
-	struct mt_block_walk walk = {NULL, NULL, NULL};
+	const struct mt_chunk *chunk;
+	char *end;
 
 	mt_lock_lock(&records.lock);
-	walk.chunk = records.chunks;
 	/* The newest chunk is the first, and filled as far as `fresh`. */
-	if (walk.chunk) {
-		walk.at = walk.chunk->objects;
-		walk.end = records.fresh;
-	}
+	chunk = records.chunks;
+	end = records.fresh;
 	mt_lock_unlock(&records.lock);
-	return walk;
-}
-
-struct mt_block *mt_blocks_walk_next(struct mt_block_walk *walk)
-{
-	struct mt_block *block;
-
-	while (walk->at == walk->end) {
-		if (!walk->chunk || !walk->chunk->next)
-			return NULL;
-		walk->chunk = walk->chunk->next;
-		walk->at = walk->chunk->objects;
-		walk->end = walk->chunk->end;
-	}
-	block = (struct mt_block *)(void *)walk->at;
-	walk->at += sizeof(struct mt_block);
-	return block;
+	for (; chunk; chunk = chunk->next, end = chunk ? chunk->end : NULL)
+		for (char *at = chunk->objects; at != end; at += sizeof(struct mt_block))
+			visit((struct mt_block *)(void *)at, data);
 }
 
 MT_COLD void mt_blocks_start(void)

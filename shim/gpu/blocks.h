@@ -169,14 +169,10 @@ struct mt_block *mt_blocks_insert(struct mt_block *block);
 /* Takes a record out; false if it is not in. */
 bool mt_blocks_remove(struct mt_block *block);
 
-/* Walks over each record that was ever handed out, used or spare; the caller checks it. Slow.
- * Records handed out for the first time since the start may be missing; none comes twice. */
-struct mt_block_walk {
-	const struct mt_chunk *chunk;
-	char *at, *end;
-};
-struct mt_block_walk mt_blocks_walk_start(void);
-struct mt_block *mt_blocks_walk_next(struct mt_block_walk *walk); /* NULL: that was all */
+/* Calls `visit`, with no lock held here, for each record that was ever handed out, used or spare;
+ * it checks the record. Slow. Records handed out for the first time meanwhile may be missing; none
+ * comes twice. */
+void mt_blocks_each(void (*visit)(struct mt_block *block, void *data), void *data);
 
 /* Forgets everything: in a forked child, or when a test starts again. */
 void mt_blocks_forget(void);

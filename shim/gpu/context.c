@@ -119,11 +119,14 @@ bool mt_context_is_current(const struct mt_context *context)
 	       current == mt_context_handle(context);
 }
 
-void mt_context_ask_waits(void)
+MT_COLD enum mt_pool_mode mt_context_ask_mode(void)
 {
-	bool (*ask)(void) = mt_load_relaxed(&mt_pool.ask_waits);
+	enum mt_pool_mode (*ask)(bool *) = mt_load_relaxed(&mt_pool.mode);
+	bool waits = false;
+	enum mt_pool_mode wanted = ask ? ask(&waits) : MT_POOL_POOL;
 
-	mt_flag_set(&mt_pool.waits, ask && ask());
+	mt_flag_set(&mt_pool.waits, waits);
+	return wanted;
 }
 
 /* Creates the stream in which idle blocks are freed: cuMemFree may wait for what runs in the
@@ -148,12 +151,10 @@ static MT_COLD bool make_stream(struct mt_context *context)
 /* At its first allocation. */
 static MT_COLD void decide(struct mt_context *context)
 {
-	enum mt_pool_mode (*ask)(void) = mt_load_relaxed(&mt_pool.mode);
-	enum mt_pool_mode wanted = ask ? ask() : MT_POOL_POOL;
+	enum mt_pool_mode wanted = mt_context_ask_mode();
 	uint8_t undecided = MT_POOL_UNDECIDED;
 	uint8_t mode = MT_POOL_POOL;
 
-	mt_context_ask_waits();
 	if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence || mt_flag(&mt_pool.is_mixed))
 		mode = MT_POOL_ACCOUNT;
 	if (atomic_compare_exchange_strong_explicit(&context->mode, &undecided, mode,
@@ -350,22 +351,19 @@ MT_COLD void mt_context_join_devices(void)
 }
 
 /* All but `context` of a block is read under its context's lock, and this one's is held. */
-static void forget_blocks(struct mt_context *context)
+static void forget_block(struct mt_block *block, void *of)
 {
-	struct mt_block_walk walk = mt_blocks_walk_start();
-	struct mt_block *block;
+	struct mt_context *context = of;
 
-	while ((block = mt_blocks_walk_next(&walk))) {
-		if (mt_block_context(block) != context || block->state == MT_BLOCK_LEAVING)
-			continue;
-		mt_assert(block->state != MT_BLOCK_BUSY && block->state != MT_BLOCK_STALE);
-		if (block->state == MT_BLOCK_PENDING)
-			mt_fence_remove(context, block);
-		else if (block->state == MT_BLOCK_IDLE)
-			mt_context_take_idle(context, block);
-		(void)mt_blocks_remove(block);
-		mt_block_release(block);
-	}
+	if (mt_block_context(block) != context || block->state == MT_BLOCK_LEAVING)
+		return;
+	mt_assert(block->state != MT_BLOCK_BUSY && block->state != MT_BLOCK_STALE);
+	if (block->state == MT_BLOCK_PENDING)
+		mt_fence_remove(context, block);
+	else if (block->state == MT_BLOCK_IDLE)
+		mt_context_take_idle(context, block);
+	(void)mt_blocks_remove(block);
+	mt_block_release(block);
 }
 
 /* The device keeps the sums that never fall. The lock is held. */
@@ -374,7 +372,7 @@ static void fold(struct mt_context *context)
 	struct mt_pool_device *device = mt_context_device(context);
 
 	mt_assert(context->users == 0);
-#define X(name, figure)                                                                            \
+#define X(name)                                                                                    \
 	atomic_fetch_add_explicit(&device->past.name, mt_counter(&context->counters.name),         \
 				  memory_order_relaxed);
 	MT_CONTEXT_TOTALS(X)
@@ -414,7 +412,7 @@ static void forget_context(struct mt_context *context, uint32_t init)
 		return;
 	}
 	mt_assert(context->users == 0);
-	forget_blocks(context);
+	mt_blocks_each(forget_block, context);
 	mt_fence_forget_events(context);
 	mt_assert(!context->idle_line.first && !context->pending_line.first);
 	fold(context);

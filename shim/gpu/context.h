@@ -33,11 +33,9 @@ struct mt_pool_settings {
 	/* with less than this share of the device's memory free the worker releases what is idle;
 	 * 0: off */
 	uint64_t low_free_pct;
-	/* Decides a context's mode at its first allocation. Called with no lock held. */
-	enum mt_pool_mode (*mode)(void);
-	/* Returns whether a free waits as the driver's does. Asked when `mode` is; NULL: it does
-	 * not. */
-	bool (*waits)(void);
+	/* Decides a context's mode at its first allocation, and sets whether a free waits as the
+	 * driver's does. Called with no lock held. NULL: POOL, and it does not. */
+	enum mt_pool_mode (*mode)(bool *out_waits);
 };
 
 /* ---- contexts and devices ---- */
@@ -52,25 +50,25 @@ struct mt_event {
 	struct CUevent_st *event;
 };
 
-/* Written under the context's lock, read by any thread. Columns: name; that of the figure
- * (MT_POOL_FIGURES). What a context holds ends with it; its device keeps the rest. */
+/* Written under the context's lock, read by any thread, under the names of MT_POOL_FIGURES. What a
+ * context holds ends with it; its device keeps the rest. */
 #define MT_CONTEXT_HOLDINGS(X)                                                                     \
-	X(allocated, allocated_bytes)                                                              \
-	X(requested, requested_bytes)                                                              \
-	X(pending, pending_bytes)                                                                  \
-	X(idle, idle_bytes)                                                                        \
-	X(blocks, blocks_count)
+	X(allocated_bytes) /* held by the program, rounded as asked of the driver */               \
+	X(requested_bytes) /* held by the program, as it asked */                                  \
+	X(pending_bytes)   /* freed, and work that may use it still runs */                        \
+	X(idle_bytes)      /* cached and ready */                                                  \
+	X(blocks_count)    /* live */
 #define MT_CONTEXT_TOTALS(X)                                                                       \
-	X(allocs, alloc_count)                                                                     \
-	X(frees, free_count)                                                                       \
-	X(hits, hit_count)                                                                         \
-	X(driver_allocs, num_device_alloc)                                                         \
-	X(driver_frees, num_device_free)                                                           \
-	X(returned, returned_bytes)                                                                \
-	X(decayed, decayed_bytes)
+	X(alloc_count) /* cuMemAlloc calls served */                                               \
+	X(free_count)                                                                              \
+	X(hit_count)        /* of alloc_count, served without the driver */                        \
+	X(num_device_alloc) /* cuMemAlloc calls made to the driver */                              \
+	X(num_device_free)  /* cuMemFree calls made to the driver */                               \
+	X(returned_bytes)   /* released to the driver from the cache, ever */                      \
+	X(decayed_bytes)    /* of those, by decay */
 
 struct mt_counters {
-#define X(name, figure) _Atomic uint64_t name;
+#define X(name) _Atomic uint64_t name;
 	MT_CONTEXT_HOLDINGS(X)
 	MT_CONTEXT_TOTALS(X)
 #undef X
@@ -135,8 +133,7 @@ struct mt_pool {
 	_Atomic bool is_joined;
 	/* mt_pool_pause_release; order: none needed, one more block does no harm */
 	_Atomic bool pauses_release;
-	enum mt_pool_mode (*_Atomic mode)(void);
-	bool (*_Atomic ask_waits)(void);
+	enum mt_pool_mode (*_Atomic mode)(bool *out_waits);
 	_Atomic bool waits; /* a free waits as the driver's does (mt_pool_settings) */
 	_Atomic uint64_t decay_ms, low_free_pct;
 	struct mt_pool_device devices[MT_POOL_DEVICES];
@@ -223,9 +220,9 @@ static inline void mt_context_note_live(struct mt_context *context, const struct
 	bool is_small = block->bytes < MT_BIN_SMALL;
 	uint64_t sign = is_live ? 1 : (uint64_t)-1;
 
-	mt_counter_add(&counters->allocated, sign * block->bytes);
-	mt_counter_add(&counters->requested, sign * block->asked_bytes);
-	mt_counter_add(&counters->blocks, sign);
+	mt_counter_add(&counters->allocated_bytes, sign * block->bytes);
+	mt_counter_add(&counters->requested_bytes, sign * block->asked_bytes);
+	mt_counter_add(&counters->blocks_count, sign);
 	mt_counter_add(is_small ? &counters->small_live : &counters->pages_live,
 		       sign * mt_block_charge(block));
 }
@@ -236,7 +233,7 @@ static inline void mt_context_add_idle(struct mt_context *context, struct mt_blo
 	block->state = MT_BLOCK_IDLE;
 	mt_bins_add(context->idle, block);
 	mt_line_append(&context->idle_line, block);
-	mt_counter_add(&context->counters.idle, block->bytes);
+	mt_counter_add(&context->counters.idle_bytes, block->bytes);
 	mt_context_note_cached(context, block, true);
 }
 
@@ -244,10 +241,10 @@ static inline void mt_context_add_idle(struct mt_context *context, struct mt_blo
 static inline void mt_context_take_idle(struct mt_context *context, struct mt_block *block)
 {
 	mt_assert(block->state == MT_BLOCK_IDLE &&
-		  mt_counter(&context->counters.idle) >= block->bytes);
+		  mt_counter(&context->counters.idle_bytes) >= block->bytes);
 	mt_bins_remove(context->idle, block);
 	mt_line_remove(&context->idle_line, block);
-	mt_counter_add(&context->counters.idle, -block->bytes);
+	mt_counter_add(&context->counters.idle_bytes, -block->bytes);
 	mt_context_note_cached(context, block, false);
 }
 
@@ -269,8 +266,8 @@ bool mt_context_is_alone(struct mt_context *context);
 /* Returns whether it is the calling thread's current context. */
 bool mt_context_is_current(const struct mt_context *context);
 
-/* Asks again how a free works (mt_pool_settings.waits). */
-void mt_context_ask_waits(void);
+/* Asks mt_pool_settings.mode; keeps whether a free waits. */
+enum mt_pool_mode mt_context_ask_mode(void);
 
 /* Returns false on a thread on which the driver runs a host function of the program: it permits no
  * call there. Such a thread is the driver's own, so that a thread that was permitted a call once is
@@ -394,9 +391,9 @@ static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *d
 
 		if (mt_context_device(context) != device)
 			continue;
-		sum.allocated += mt_counter(&context->counters.allocated);
-		sum.pending += mt_counter(&context->counters.pending);
-		sum.idle += mt_counter(&context->counters.idle);
+		sum.allocated += mt_counter(&context->counters.allocated_bytes);
+		sum.pending += mt_counter(&context->counters.pending_bytes);
+		sum.idle += mt_counter(&context->counters.idle_bytes);
 		small = mt_counter(&context->counters.small_live);
 		pages = mt_counter(&context->counters.pages_live);
 		sum.charged_live += pages + mt_bins_pages(small);

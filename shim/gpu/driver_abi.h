@@ -18,15 +18,11 @@ enum mt_cu_result {
 	MT_CU_INVALID_CONTEXT = 201,
 	MT_CU_PEER_ACCESS_ALREADY_ENABLED = 704,
 	MT_CU_CONTEXT_IS_DESTROYED = 709,
-	MT_CU_ILLEGAL_STATE = 401,
 	MT_CU_NOT_FOUND = 500,
 	MT_CU_NOT_READY = 600,
 	MT_CU_ILLEGAL_ADDRESS = 700,
 	MT_CU_NOT_PERMITTED = 800, /* in a host function, on a thread of the driver */
-	MT_CU_NOT_SUPPORTED = 801,
-	MT_CU_STREAM_CAPTURE_UNSUPPORTED = 900,
-	MT_CU_STREAM_CAPTURE_INVALIDATED = 901,
-	MT_CU_STREAM_CAPTURE_WRONG_THREAD = 908
+	MT_CU_NOT_SUPPORTED = 801
 };
 
 /* Opaque to the shim. */
@@ -34,31 +30,17 @@ struct CUctx_st;
 struct CUstream_st;
 struct CUevent_st;
 struct CUgraph_st;
-struct CUgraphNode_st;
 struct CUgreenCtx_st;
 struct CUmemPoolHandle_st;
 struct CUarray_st;
 struct CUmipmappedArray_st;
-struct CUextMemory_st;
-struct CUmod_st;
-struct CUlib_st;
-struct CUkern_st;
-struct CUlinkState_st;
-struct CUfunc_st;
-struct CUgraphExec_st;
 
-enum mt_cu_capture_mode {
-	MT_CU_CAPTURE_GLOBAL = 0,
-	MT_CU_CAPTURE_THREAD_LOCAL = 1,
-	MT_CU_CAPTURE_RELAXED = 2
-};
-enum mt_cu_capture_status { MT_CU_CAPTURE_NONE = 0, MT_CU_CAPTURE_ACTIVE = 1 };
+enum mt_cu_capture_mode { MT_CU_CAPTURE_RELAXED = 2 };
+enum mt_cu_capture_status { MT_CU_CAPTURE_NONE = 0 };
 enum mt_cu_event_flags { MT_CU_EVENT_DISABLE_TIMING = 2 };
 enum mt_cu_stream_flags { MT_CU_STREAM_NON_BLOCKING = 1 };
 
 enum mt_cu_pointer_attribute {
-	MT_CU_POINTER_CONTEXT = 1,
-	MT_CU_POINTER_MEMORY_TYPE = 2,
 	MT_CU_POINTER_P2P_TOKENS = 5,
 	MT_CU_POINTER_SYNC_MEMOPS = 6,
 	MT_CU_POINTER_DEVICE_ORDINAL = 9,

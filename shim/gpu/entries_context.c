@@ -13,6 +13,33 @@
 #include "gpu/capture.h"
 #include "gpu/unpooled.h"
 
+#define ARGUMENTS(...) __VA_ARGS__
+
+/* A wrapper that makes the call again while the pool gives back on the device (-1: the current
+ * one), if the driver is out of memory (gpu/release.c): the first call costs one compare. before,
+ * after: expressions; `result` is the driver's. again_NAME is a function of its own, so that the
+ * wrapper stays as short as the call. */
+#define RETRIED_WRAPPER(name, parameters, arguments, on_device, before, after)                     \
+	static MT_COLD int again_##name parameters                                                 \
+	{                                                                                          \
+		MT_WRAPPER_KEEP_ERRNO;                                                             \
+                                                                                                   \
+		return mt_wrapper_is_on()                                                          \
+			       ? mt_wrapper_retry(on_device, 0, name, ARGUMENTS arguments)         \
+			       : MT_CU_OUT_OF_MEMORY;                                              \
+	}                                                                                          \
+	int name parameters                                                                        \
+	{                                                                                          \
+		int result;                                                                        \
+                                                                                                   \
+		before;                                                                            \
+		result = mt_wrapper_call(name, ARGUMENTS arguments);                               \
+		if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))                                    \
+			result = again_##name arguments;                                           \
+		after;                                                                             \
+		return result;                                                                     \
+	}
+
 /* Unknown counts as active: nothing is forgotten then. */
 static bool is_active(int device)
 {
@@ -82,28 +109,10 @@ static void note_created(int result, struct CUctx_st *const *context, int device
 		mt_context_created(*context, device);
 }
 
-/* If no context is current, as before the first one, the device's other contexts give back. */
-#define CREATE(name, device, ...)                                                                  \
-	({                                                                                         \
-		int created_ = mt_wrapper_call(name, __VA_ARGS__);                                 \
-                                                                                                   \
-		if (mt_unlikely(created_ == MT_CU_OUT_OF_MEMORY) && mt_wrapper_is_on()) {          \
-			MT_WRAPPER_KEEP_ERRNO;                                                     \
-                                                                                                   \
-			created_ = mt_wrapper_retry((int)(device), 0, name, __VA_ARGS__);          \
-		}                                                                                  \
-		created_;                                                                          \
-	})
-
-#define ARGUMENTS(...) __VA_ARGS__
 #define X(name, parameters, version, arguments, context, device)                                   \
-	int name parameters                                                                        \
-	{                                                                                          \
-		int result = CREATE(name, device, ARGUMENTS arguments);                            \
-                                                                                                   \
-		note_created(result, (struct CUctx_st **)(uintptr_t)(context), (int)(device));     \
-		return result;                                                                     \
-	}
+	RETRIED_WRAPPER(                                                                           \
+		name, parameters, arguments, (int)(device), (void)0,                               \
+		note_created(result, (struct CUctx_st **)(uintptr_t)(context), (int)(device)))
 MT_DRIVER_CONTEXT_CREATES(X)
 #undef X
 
@@ -146,14 +155,14 @@ static struct primary_count *count_of(int device)
 	return device >= 0 && device < MT_POOL_DEVICES ? &counts[device] : NULL;
 }
 
-int cuDevicePrimaryCtxRetain(struct CUctx_st **context, int device)
+static void count_retain(int device, int result)
 {
-	int result = CREATE(cuDevicePrimaryCtxRetain, device, context, device);
-
 	if (result == MT_CU_SUCCESS && count_of(device))
 		atomic_fetch_add_explicit(&count_of(device)->retained, 1, memory_order_seq_cst);
-	return result;
 }
+
+RETRIED_WRAPPER(cuDevicePrimaryCtxRetain, (struct CUctx_st * *context, int device),
+		(context, device), device, (void)0, count_retain(device, result))
 
 /* Counts one down; returns what is left. */
 static uint32_t count_release(struct primary_count *count)
@@ -286,12 +295,9 @@ static void note_green(void)
 	mt_capture_gate_open();
 }
 
-int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device,
-		     unsigned int flags)
-{
-	note_green();
-	return CREATE(cuGreenCtxCreate, device, green, description, device, flags);
-}
+RETRIED_WRAPPER(cuGreenCtxCreate,
+		(struct CUgreenCtx_st * *green, void *description, int device, unsigned int flags),
+		(green, description, device, flags), device, note_green(), (void)0)
 
 int cuCtxFromGreenCtx(struct CUctx_st **context, struct CUgreenCtx_st *green)
 {
@@ -300,28 +306,10 @@ int cuCtxFromGreenCtx(struct CUctx_st **context, struct CUgreenCtx_st *green)
 }
 
 /* ---- what may take device memory without being asked for any: code, streams, events, graphs,
- * stacks. If the driver is out of memory the call is made again while the pool gives back
- * (gpu/release.c); the first call costs one compare ---- */
+ * stacks ---- */
 
-/* `again_` is a function of its own, so that the wrapper stays as short as the call. */
-#define WRAPPER(before, name, parameters, arguments)                                               \
-	static MT_COLD int again_##name parameters                                                 \
-	{                                                                                          \
-		MT_WRAPPER_KEEP_ERRNO;                                                             \
-                                                                                                   \
-		return mt_wrapper_is_on() ? mt_wrapper_retry(-1, 0, name, ARGUMENTS arguments)     \
-					  : MT_CU_OUT_OF_MEMORY;                                   \
-	}                                                                                          \
-	int name parameters                                                                        \
-	{                                                                                          \
-		int result;                                                                        \
-                                                                                                   \
-		before;                                                                            \
-		result = mt_wrapper_call(name, ARGUMENTS arguments);                               \
-		return mt_likely(result != MT_CU_OUT_OF_MEMORY) ? result : again_##name arguments; \
-	}
-
-#define X(name, parameters, version, arguments) WRAPPER((void)0, name, parameters, arguments)
+#define X(name, parameters, version, arguments)                                                    \
+	RETRIED_WRAPPER(name, parameters, arguments, -1, (void)0, (void)0)
 MT_DRIVER_RETRIED(X)
 #undef X
 
@@ -347,7 +335,7 @@ static void before_copy(uint64_t to, uint64_t from)
 }
 
 #define X(name, parameters, version, arguments, to, from)                                          \
-	WRAPPER(before_copy(to, from), name, parameters, arguments)
+	RETRIED_WRAPPER(name, parameters, arguments, -1, before_copy(to, from), (void)0)
 MT_DRIVER_COPIES(X)
 #undef X
 

@@ -83,38 +83,34 @@ static void note(const char *function, int result, uint64_t bytes, int device)
 /* What the driver has allocated by one call. */
 struct made {
 	const char *function;
-	enum mt_unpooled_kind kind;
-	int device; /* that was named; -1: the current one */
 	bool is_node;
-	uint64_t asked_bytes, key, bytes; /* asked of the device's memory; 0: unknown, or none */
+	uint64_t asked_bytes;  /* of the device's memory; 0: unknown, or none */
+	struct mt_unpooled is; /* its device: that was named; -1: the current one */
 };
 
-/* Memory that stays when its context ends has none. */
-static struct mt_unpooled describe(const struct made *made)
+/* Fills in device and context. Memory that stays when its context ends has none. */
+static struct mt_unpooled complete(struct mt_unpooled is)
 {
-	bool outlives = made->kind == MT_UNPOOLED_async || made->kind == MT_UNPOOLED_vmm;
+	bool outlives = is.kind == MT_UNPOOLED_async || is.kind == MT_UNPOOLED_vmm;
 	struct CUctx_st *context = NULL;
 
-	if (!outlives && mt_wrapper_call(cuCtxGetCurrent, &context) != MT_CU_SUCCESS)
-		context = NULL;
-	return (struct mt_unpooled){.kind = made->kind,
-				    .device = made->device < 0 ? mt_entries_device_of(made->key)
-							       : made->device,
-				    .key = made->key,
-				    .bytes = made->bytes,
-				    .context = (uint64_t)(uintptr_t)context};
+	if (!outlives && mt_wrapper_call(cuCtxGetCurrent, &context) == MT_CU_SUCCESS)
+		is.context = (uint64_t)(uintptr_t)context;
+	if (is.device < 0)
+		is.device = mt_entries_device_of(is.key);
+	return is;
 }
 
 static int end(struct mt_unpooled_record *record, int result, const struct made *made)
 {
-	if (made->kind == MT_UNPOOLED_pinned && result == MT_CU_OUT_OF_MEMORY)
+	if (made->is.kind == MT_UNPOOLED_pinned && result == MT_CU_OUT_OF_MEMORY)
 		mt_pool_note_ooms(mt_entries_current_device(), 1);
-	else if (made->kind == MT_UNPOOLED_imported && result == MT_CU_OUT_OF_MEMORY)
+	else if (made->is.kind == MT_UNPOOLED_imported && result == MT_CU_OUT_OF_MEMORY)
 		report(made->function, result, 0, -1);
-	else if (made->kind < MT_UNPOOLED_pinned && !made->is_node)
-		note(made->function, result, made->asked_bytes, made->device);
+	else if (made->is.kind < MT_UNPOOLED_pinned && !made->is_node)
+		note(made->function, result, made->asked_bytes, made->is.device);
 	if (record && result == MT_CU_SUCCESS && !made->is_node) {
-		record->is = describe(made);
+		record->is = complete(made->is);
 		mt_unpooled_add(record);
 	} else if (record) {
 		mt_unpooled_cancel(record);
@@ -236,20 +232,20 @@ static uint64_t range_bytes(uint64_t dptr)
 	int symbol parameters                                                                      \
 	{                                                                                          \
 		MT_WRAPPER_KEEP_ERRNO;                                                             \
-		struct made made = {.function = #text, .kind = MT_UNPOOLED_##of_kind};             \
+		struct made made = {.function = #text, .is.kind = MT_UNPOOLED_##of_kind};          \
 		struct mt_unpooled_record *record;                                                 \
 		int result;                                                                        \
                                                                                                    \
 		if (!mt_wrapper_is_on() || !(is_valid))                                            \
 			return mt_wrapper_call(symbol, ARGUMENTS arguments);                       \
-		made.device = on_device;                                                           \
+		made.is.device = on_device;                                                        \
 		made.asked_bytes = asked;                                                          \
 		record = begin();                                                                  \
-		result = mt_wrapper_try(made.device, made.asked_bytes, symbol,                     \
+		result = mt_wrapper_try(made.is.device, made.asked_bytes, symbol,                  \
 					ARGUMENTS arguments);                                      \
 		if (result == MT_CU_SUCCESS) {                                                     \
-			made.key = (uint64_t)(uintptr_t)(its_key);                                 \
-			made.bytes = its_bytes;                                                    \
+			made.is.key = (uint64_t)(uintptr_t)(its_key);                              \
+			made.is.bytes = its_bytes;                                                 \
 			made.is_node = is_of_graph;                                                \
 		}                                                                                  \
 		return end(record, result, &made);                                                 \
@@ -284,10 +280,10 @@ static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_tak
 			return false;
 		*out_taken = mt_unpooled_reserve();
 		if (*out_taken)
-			(*out_taken)->is = describe(&(struct made){.kind = MT_UNPOOLED_direct,
-								   .device = -1,
-								   .key = dptr,
-								   .bytes = bytes});
+			(*out_taken)->is = complete((struct mt_unpooled){.device = -1,
+									 .kind = MT_UNPOOLED_direct,
+									 .key = dptr,
+									 .bytes = bytes});
 		return true;
 	}
 	*out_taken = mt_unpooled_take(MT_UNPOOLED_async, dptr);

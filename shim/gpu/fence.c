@@ -47,8 +47,8 @@ static enum mt_fence_status query(struct mt_context *context, const struct mt_bl
 /* The block, in no list, ends being pending. */
 static void uncount(struct mt_context *context, struct mt_block *block)
 {
-	mt_assert(mt_counter(&context->counters.pending) >= block->bytes);
-	mt_counter_add(&context->counters.pending, -block->bytes);
+	mt_assert(mt_counter(&context->counters.pending_bytes) >= block->bytes);
+	mt_counter_add(&context->counters.pending_bytes, -block->bytes);
 	mt_context_note_cached(context, block, false);
 	if (mt_likely(block->event != NULL)) {
 		block->event->next = context->free_events;
@@ -150,7 +150,7 @@ enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *
 	block->event = context->free_events;
 	if (mt_likely(block->event != NULL))
 		context->free_events = block->event->next;
-	mt_counter_add(&context->counters.pending, block->bytes);
+	mt_counter_add(&context->counters.pending_bytes, block->bytes);
 	mt_context_note_cached(context, block, true);
 	block->state = MT_BLOCK_BUSY;
 	context->users++; /* its end waits for this thread */
@@ -240,7 +240,8 @@ bool mt_pending_is_on(int device)
 {
 	MT_EACH_CONTEXT(context)
 	{
-		if (mt_context_is_on(context, device) && mt_counter(&context->counters.pending))
+		if (mt_context_is_on(context, device) &&
+		    mt_counter(&context->counters.pending_bytes))
 			return true;
 	}
 	return false;
@@ -249,8 +250,9 @@ bool mt_pending_is_on(int device)
 /* Returns whether the next block of this size would pass the cap, and none is idle for it. */
 static bool lacks_idle(struct mt_context *context, uint64_t bytes)
 {
-	return mt_counter(&context->counters.pending) &&
-	       mt_counter(&context->counters.idle) < bytes && mt_release_over_cap(context, bytes);
+	return mt_counter(&context->counters.pending_bytes) &&
+	       mt_counter(&context->counters.idle_bytes) < bytes &&
+	       mt_release_over_cap(context, bytes);
 }
 
 static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)

@@ -26,33 +26,34 @@ void mt_frameworks_note(const char *path, struct mt_frameworks_seen *seen)
 	seen->cupy |= strstr(path, "/cupy/cuda/memory") != NULL;
 }
 
+static const char *explain(uint64_t choice, const struct mt_launch_env *facts,
+			   const struct mt_frameworks_seen *seen)
+{
+	if (choice == MT_CUDA_POOL)
+		return "pool";
+	if (choice == MT_CUDA_ACCOUNT)
+		return "account";
+	if (seen->sanitizer || facts->cuda_injected)
+		return "account: a tool watches each CUDA call";
+	if (seen->torch && !facts->torch_without_cache)
+		return "account: PyTorch's caching allocator sits on top";
+	if (seen->jax && !facts->jax_without_bfc)
+		return "account: JAX's caching allocator sits on top";
+	if (seen->tensorflow && !facts->tensorflow_without_bfc)
+		return "account: TensorFlow's caching allocator sits on top";
+	if (seen->cupy)
+		return "account: CuPy's memory pool sits on top";
+	return seen->torch ? "pool: PyTorch's own cache is off" : "pool";
+}
+
 struct mt_frameworks_verdict mt_frameworks_decide(uint64_t choice,
 						  const struct mt_launch_env *facts,
 						  const struct mt_frameworks_seen *seen)
 {
-	if (choice == MT_CUDA_POOL)
-		return (struct mt_frameworks_verdict){MT_POOL_POOL, "pool"};
-	if (choice == MT_CUDA_ACCOUNT)
-		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT, "account"};
-	if (seen->sanitizer || facts->cuda_injected)
-		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT,
-						      "account: a tool watches each CUDA call"};
-	if (seen->torch && !facts->torch_without_cache)
-		return (struct mt_frameworks_verdict){
-			MT_POOL_ACCOUNT, "account: PyTorch's caching allocator sits on top"};
-	if (seen->jax && !facts->jax_without_bfc)
-		return (struct mt_frameworks_verdict){
-			MT_POOL_ACCOUNT, "account: JAX's caching allocator sits on top"};
-	if (seen->tensorflow && !facts->tensorflow_without_bfc)
-		return (struct mt_frameworks_verdict){
-			MT_POOL_ACCOUNT, "account: TensorFlow's caching allocator sits on top"};
-	if (seen->cupy)
-		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT,
-						      "account: CuPy's memory pool sits on top"};
-	if (seen->torch)
-		return (struct mt_frameworks_verdict){MT_POOL_POOL,
-						      "pool: PyTorch's own cache is off"};
-	return (struct mt_frameworks_verdict){MT_POOL_POOL, "pool"};
+	const char *text = explain(choice, facts, seen);
+
+	return (struct mt_frameworks_verdict){
+		.mode = begins(text, "pool") ? MT_POOL_POOL : MT_POOL_ACCOUNT, .text = text};
 }
 
 static int note_object(struct dl_phdr_info *info, size_t bytes, void *seen)
@@ -73,11 +74,17 @@ static struct mt_frameworks_seen look(void)
 
 struct mt_frameworks_verdict mt_frameworks_look(void)
 {
+	const struct mt_config *cfg = mt_config();
+	const struct mt_launch_env *facts = mt_config_launch_env();
+	struct mt_frameworks_verdict verdict;
 	struct mt_frameworks_seen seen = {0};
 
-	if (mt_config()->cuda == MT_CUDA_AUTO)
+	if (cfg->cuda == MT_CUDA_AUTO ||
+	    (cfg->cuda_free == MT_CUDA_FREE_AUTO && facts->torch_without_cache))
 		seen = look();
-	return mt_frameworks_decide(mt_config()->cuda, mt_config_launch_env(), &seen);
+	verdict = mt_frameworks_decide(cfg->cuda, facts, &seen);
+	verdict.waits = mt_frameworks_wait(cfg->cuda_free, facts, &seen);
+	return verdict;
 }
 
 bool mt_frameworks_wait(uint64_t choice, const struct mt_launch_env *facts,
@@ -85,17 +92,6 @@ bool mt_frameworks_wait(uint64_t choice, const struct mt_launch_env *facts,
 {
 	return choice == MT_CUDA_FREE_AUTO ? !(seen->torch && facts->torch_without_cache)
 					   : choice == MT_CUDA_FREE_WAIT;
-}
-
-bool mt_frameworks_look_wait(void)
-{
-	struct mt_frameworks_seen seen = {0};
-
-	/* The loaded objects matter only beside that variable. */
-	if (mt_config()->cuda_free == MT_CUDA_FREE_AUTO &&
-	    mt_config_launch_env()->torch_without_cache)
-		seen = look();
-	return mt_frameworks_wait(mt_config()->cuda_free, mt_config_launch_env(), &seen);
 }
 
 enum mt_frameworks_rescue mt_frameworks_rescue(const struct mt_launch_env *facts,

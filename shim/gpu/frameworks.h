@@ -22,6 +22,7 @@ struct mt_frameworks_seen {
 struct mt_frameworks_verdict {
 	enum mt_pool_mode mode;
 	const char *text; /* "account: PyTorch's caching allocator sits on top" */
+	bool waits;       /* mt_frameworks_wait; set by mt_frameworks_look only */
 };
 
 /* Adds to *seen the framework to which the object at this path belongs. Pure. */
@@ -48,7 +49,6 @@ enum mt_frameworks_rescue mt_frameworks_rescue(const struct mt_launch_env *facts
 
 /* The same for this process and the objects that are loaded now. */
 struct mt_frameworks_verdict mt_frameworks_look(void);
-bool mt_frameworks_look_wait(void);
 enum mt_frameworks_rescue mt_frameworks_look_rescue(void);
 
 /* Returns whether the last look found that this process may give to others; before the first one:

@@ -14,17 +14,22 @@
 struct memory_info {
 	unsigned long long total_bytes, free_bytes, used_bytes;
 };
+#define FUNCTIONS(X)                                                                               \
+	X(nvmlInit_v2, (void))                                                                     \
+	X(nvmlDeviceGetHandleByPciBusId_v2, (const char *pci, void **device))                      \
+	X(nvmlDeviceGetComputeRunningProcesses_v3,                                                 \
+	  (void *device, unsigned *count, struct mt_nvml_process *list))                           \
+	X(nvmlDeviceGetComputeRunningProcesses_v2,                                                 \
+	  (void *device, unsigned *count, struct mt_nvml_process *list))                           \
+	X(nvmlDeviceGetMemoryInfo, (void *device, struct memory_info *out))                        \
+	X(nvmlDeviceGetCount_v2, (unsigned *count))                                                \
+	X(nvmlDeviceGetHandleByIndex_v2, (unsigned number, void **device))                         \
+	X(nvmlDeviceGetName, (void *device, char *name, unsigned name_bytes))
+
 static struct {
-	int (*nvmlInit_v2)(void);
-	int (*nvmlDeviceGetHandleByPciBusId_v2)(const char *pci, void **device);
-	int (*nvmlDeviceGetComputeRunningProcesses_v3)(void *device, unsigned *count,
-						       struct mt_nvml_process *list);
-	int (*nvmlDeviceGetComputeRunningProcesses_v2)(void *device, unsigned *count,
-						       struct mt_nvml_process *list);
-	int (*nvmlDeviceGetMemoryInfo)(void *device, struct memory_info *out);
-	int (*nvmlDeviceGetCount_v2)(unsigned *count);
-	int (*nvmlDeviceGetHandleByIndex_v2)(unsigned number, void **device);
-	int (*nvmlDeviceGetName)(void *device, char *name, unsigned name_bytes);
+#define X(name, parameters) int(*name) parameters;
+	FUNCTIONS(X)
+#undef X
 } nvml;
 
 enum state { STATE_NEW, STATE_READY, STATE_REFUSED };
@@ -67,16 +72,9 @@ void mt_nvml_split(const struct mt_nvml_process *list, unsigned count, unsigned 
 
 static void find_functions(void *library)
 {
-#define FIND(name) *(void **)(void *)&nvml.name = mt_loader_symbol(library, #name)
-	FIND(nvmlInit_v2);
-	FIND(nvmlDeviceGetHandleByPciBusId_v2);
-	FIND(nvmlDeviceGetComputeRunningProcesses_v3);
-	FIND(nvmlDeviceGetComputeRunningProcesses_v2);
-	FIND(nvmlDeviceGetMemoryInfo);
-	FIND(nvmlDeviceGetCount_v2);
-	FIND(nvmlDeviceGetHandleByIndex_v2);
-	FIND(nvmlDeviceGetName);
-#undef FIND
+#define X(name, parameters) *(void **)(void *)&nvml.name = mt_loader_symbol(library, #name);
+	FUNCTIONS(X)
+#undef X
 }
 
 /* Tried once: a library that refuses will refuse again. It stays loaded, since others may use it.

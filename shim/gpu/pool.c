@@ -16,10 +16,8 @@
 
 MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
 {
-#define SET(field, value) mt_store_relaxed(&mt_pool.field, value)
-	SET(decay_ms, settings->decay_ms);
-	SET(low_free_pct, settings->low_free_pct);
-#undef SET
+	mt_store_relaxed(&mt_pool.decay_ms, settings->decay_ms);
+	mt_store_relaxed(&mt_pool.low_free_pct, settings->low_free_pct);
 }
 
 static void forget_everything(void)
@@ -48,7 +46,6 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 	mt_blocks_start();
 	mt_pool_configure(settings);
 	mt_store_relaxed(&mt_pool.mode, settings->mode);
-	mt_store_relaxed(&mt_pool.ask_waits, settings->waits);
 	mt_flag_set(&mt_pool.waits, false);
 	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */
@@ -96,7 +93,7 @@ static void hand_out(struct mt_context *context, struct mt_block *block, uint64_
 	block->asked_bytes = asked_bytes;
 	block->since_ns = now_ns;
 	mt_context_note_live(context, block, true);
-	mt_counter_add(&context->counters.allocs, 1);
+	mt_counter_add(&context->counters.alloc_count, 1);
 	note_peaks(context);
 }
 
@@ -146,7 +143,7 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	mt_store_relaxed(&block->context, context);
 	block->bin = mt_bins_index(block->bytes);
 	hand_out(context, block, block->asked_bytes, now_ns);
-	mt_counter_add(&context->counters.driver_allocs, 1);
+	mt_counter_add(&context->counters.num_device_alloc, 1);
 	stale = mt_blocks_insert(block);
 	if (stale && mt_block_context(stale) == context) {
 		forget(context, stale);
@@ -212,7 +209,7 @@ static bool take(struct mt_context *context, uint64_t rounded, size_t bytes, uin
 		block = mt_bins_find(context->idle, rounded);
 	if (block) {
 		mt_context_take_idle(context, block);
-		mt_counter_add(&context->counters.hits, 1);
+		mt_counter_add(&context->counters.hit_count, 1);
 		hand_out(context, block, bytes, now_ns);
 		*out_dptr = mt_block_base(block);
 	}
@@ -305,10 +302,10 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	mt_lock_unlock(&context->lock);
 	result = mt_pool_driver()->cuMemFree_v2(dptr);
 	mt_lock_lock(&context->lock);
-	mt_counter_add(&context->counters.driver_frees, 1);
+	mt_counter_add(&context->counters.num_device_free, 1);
 	if (result != MT_CU_SUCCESS && mt_context_init(context) == init) {
-		mt_counter_add(&context->counters.frees, (uint64_t)-1);
-		mt_counter_add(&context->counters.allocs, (uint64_t)-1);
+		mt_counter_add(&context->counters.free_count, (uint64_t)-1);
+		mt_counter_add(&context->counters.alloc_count, (uint64_t)-1);
 		hand_out(context, block, block->asked_bytes, block->since_ns);
 		(void)mt_blocks_insert(block);
 	} else {
@@ -377,7 +374,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 		return true;
 	}
 	mt_context_note_live(context, block, false);
-	mt_counter_add(&context->counters.frees, 1);
+	mt_counter_add(&context->counters.free_count, 1);
 	*out_result = mt_likely(is_kept(context, block)) ? cache(context, block, now_ns)
 							 : free_directly(context, block);
 	return true;
@@ -416,8 +413,8 @@ MT_COLD bool mt_pool_disown(uint64_t dptr)
 	bool is_live = block && block->state == MT_BLOCK_LIVE;
 
 	if (is_live) {
-		mt_counter_add(&context->counters.frees, 1);
-		mt_counter_add(&context->counters.driver_frees, 1);
+		mt_counter_add(&context->counters.free_count, 1);
+		mt_counter_add(&context->counters.num_device_free, 1);
 		(void)mt_blocks_remove(block);
 		(void)forget(context, block); /* live: it has no events */
 	}
@@ -430,11 +427,7 @@ MT_COLD bool mt_pool_disown(uint64_t dptr)
 
 MT_COLD void mt_pool_update_mode(void)
 {
-	enum mt_pool_mode (*ask)(void) = mt_load_relaxed(&mt_pool.mode);
-
-	if (mt_pool_is_up())
-		mt_context_ask_waits();
-	if (!mt_pool_is_up() || !ask || ask() == MT_POOL_POOL)
+	if (!mt_pool_is_up() || mt_context_ask_mode() == MT_POOL_POOL)
 		return;
 	MT_EACH_CONTEXT(context)
 	{
@@ -459,7 +452,7 @@ MT_COLD void mt_pool_note_green_context(void)
 
 static void add(struct mt_pool_usage *out, struct mt_counters *from)
 {
-#define X(name, figure) out->figure += mt_counter(&from->name);
+#define X(name) out->name += mt_counter(&from->name);
 	MT_CONTEXT_HOLDINGS(X)
 	MT_CONTEXT_TOTALS(X)
 #undef X

@@ -66,24 +66,14 @@ void mt_pool_fork_child(void);
  * MT_DEVICE_FIELDS (core/figures.def). The sums over the devices are gpu_NAME of
  * MT_STATS_FIELDS. */
 #define MT_POOL_FIGURES(X)                                                                         \
-	X(allocated_bytes)      /* held by the program, rounded as asked of the driver */          \
-	X(requested_bytes)      /* held by the program, as it asked */                             \
+	MT_CONTEXT_HOLDINGS(X)                                                                     \
+	MT_CONTEXT_TOTALS(X)                                                                       \
 	X(reserved_bytes)       /* held from the driver: allocated + pending + idle */             \
-	X(pending_bytes)        /* freed, and work that may use it still runs */                   \
-	X(idle_bytes)           /* cached and ready */                                             \
 	X(allocated_peak_bytes) /* highest since the start or the last reset */                    \
 	X(reserved_peak_bytes)                                                                     \
-	X(blocks_count) /* live */                                                                 \
-	X(alloc_count)  /* cuMemAlloc calls served */                                              \
-	X(free_count)                                                                              \
-	X(hit_count) /* of alloc_count, served without the driver */                               \
 	/* flushes after an out-of-memory of any kind of allocation, and the program's retries */  \
 	X(num_alloc_retries)                                                                       \
-	X(num_ooms)         /* out-of-memory errors that the program did not overcome */           \
-	X(num_device_alloc) /* cuMemAlloc calls made to the driver */                              \
-	X(num_device_free)  /* cuMemFree calls made to the driver */                               \
-	X(returned_bytes)   /* released to the driver from the cache, ever */                      \
-	X(decayed_bytes)    /* of those, by decay */
+	X(num_ooms) /* out-of-memory errors that the program did not overcome */
 
 struct mt_pool_usage {
 #define X(name) uint64_t name;

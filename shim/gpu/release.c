@@ -153,14 +153,14 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 
 	mt_lock_lock(&context->lock);
 	if (is_free) {
-		mt_counter_add(&context->counters.returned, bytes);
-		mt_counter_add(&context->counters.decayed, rule->is_decay ? bytes : 0);
+		mt_counter_add(&context->counters.returned_bytes, bytes);
+		mt_counter_add(&context->counters.decayed_bytes, rule->is_decay ? bytes : 0);
 	}
 	if (!is_free && mt_flag(&context->is_dead) && result != MT_CU_INVALID_VALUE) {
 		mt_context_add_idle(context, block);
 		(void)mt_blocks_insert(block);
 	} else {
-		mt_counter_add(&context->counters.driver_frees, 1);
+		mt_counter_add(&context->counters.num_device_free, 1);
 		mt_block_release(block);
 	}
 	mt_lock_unlock(&context->lock);
@@ -348,7 +348,7 @@ static uint64_t tick_context(struct mt_context *context, uint64_t now_ns, uint32
 	uint64_t released_bytes;
 
 	mt_pending_check(context, POLL_MAX);
-	if (mt_counter(&context->counters.idle) == 0)
+	if (mt_counter(&context->counters.idle_bytes) == 0)
 		return 0;
 	rule = due(context, now_ns, *limit);
 	released_bytes = mt_release(context, &rule);
@@ -371,7 +371,8 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 	{
 		uint64_t next;
 
-		if (!mt_counter(&context->counters.idle) && !mt_counter(&context->counters.pending))
+		if (!mt_counter(&context->counters.idle_bytes) &&
+		    !mt_counter(&context->counters.pending_bytes))
 			continue;
 		if (mt_flag(&context->is_dead) &&
 		    !mt_flag(&context->is_gone)) /* no context is current here: free_block */
@@ -417,7 +418,7 @@ static uint64_t count_freed(int device)
 	MT_EACH_CONTEXT(context)
 	{
 		if (mt_context_is_on(context, device))
-			released_count += mt_counter(&context->counters.driver_frees);
+			released_count += mt_counter(&context->counters.num_device_free);
 	}
 	return released_count;
 }
@@ -429,7 +430,8 @@ static bool has_pool(int device)
 	{
 		if (mt_context_is_on(context, device) &&
 		    (mt_context_mode(context) == MT_POOL_POOL ||
-		     mt_counter(&context->counters.idle) || mt_counter(&context->counters.pending)))
+		     mt_counter(&context->counters.idle_bytes) ||
+		     mt_counter(&context->counters.pending_bytes)))
 			return true;
 	}
 	return false;

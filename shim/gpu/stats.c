@@ -92,8 +92,10 @@ int mt_gpu_stats_read(struct mt_gpu_device *out, int limit)
 	int devices[MT_POOL_DEVICES];
 	int count;
 
-	if (!driver || !mt_capture_gate_enter())
+	if (!driver)
 		return 0;
+	if (!mt_capture_gate_enter())
+		return -1;
 	count = list_devices(driver, devices, limit < MT_POOL_DEVICES ? limit : MT_POOL_DEVICES);
 	for (int i = 0; i < count; i++)
 		read_device(driver, devices[i], &out[i]);
@@ -105,21 +107,15 @@ int mt_gpu_stats_read(struct mt_gpu_device *out, int limit)
 
 bool mt_gpu_stats_used_bytes(uint64_t *out)
 {
-	const struct mt_driver *driver = mt_driver_usable();
-	int devices[MT_DEVICES_COUNT], count;
+	struct mt_gpu_device devices[MT_DEVICES_COUNT];
+	int count = mt_gpu_stats_read(devices, MT_DEVICES_COUNT);
 	bool is_read = false;
 
 	*out = 0;
-	if (!driver || !mt_capture_gate_enter())
-		return false;
-	count = list_devices(driver, devices, MT_DEVICES_COUNT);
-	mt_capture_gate_leave();
 	for (int i = 0; i < count; i++) {
-		uint64_t free_bytes = 0, total_bytes = 0;
-
-		if (!mt_pool_read_memory(devices[i], &free_bytes, &total_bytes) || !free_bytes)
+		if (!devices[i].free_bytes)
 			continue;
-		*out += mt_sat_sub(total_bytes, free_bytes);
+		*out += mt_sat_sub(devices[i].total_bytes, devices[i].free_bytes);
 		is_read = true;
 	}
 	return is_read;
@@ -319,8 +315,7 @@ void mt_gpu_stats_publish(bool full)
 	struct mt_stats_snapshot *to;
 
 	/* During a capture nothing is read: the last figures stay. */
-	if (full && !mt_capture_is_open() && mt_driver_thread_run(look_job) &&
-	    (job_seen.count || !mt_capture_is_open()))
+	if (full && !mt_capture_is_open() && mt_driver_thread_run(look_job) && job_seen.count >= 0)
 		seen = job_seen;
 	fill_rows();
 	if (full)
@@ -359,13 +354,6 @@ uint64_t mt_gpu_stats_live_bytes(void)
 
 /* ---- the list of the blocks ---- */
 
-MT_COLD bool mt_gpu_stats_list_start(struct mt_block_walk *walk)
-{
-	if (mt_pool_is_up())
-		*walk = mt_blocks_walk_start();
-	return mt_pool_is_up();
-}
-
 static enum mt_blocks_state state_of(const struct mt_block *block)
 {
 	if (block->state == MT_BLOCK_LIVE)
@@ -391,8 +379,7 @@ static struct mt_blocks_entry describe_block(const struct mt_block *block,
 	};
 }
 
-/* Returns false for a spare record, and one that leaves. */
-static bool copy_block(struct mt_block *block, struct mt_blocks_entry *out)
+bool mt_gpu_stats_copy_block(struct mt_block *block, struct mt_blocks_entry *out)
 {
 	struct mt_context *context = mt_block_context(block);
 	uint64_t now_ns = mt_os_coarse_ns();
@@ -409,16 +396,6 @@ static bool copy_block(struct mt_block *block, struct mt_blocks_entry *out)
 	return is_block;
 }
 
-MT_COLD bool mt_gpu_stats_list_next(struct mt_block_walk *walk, struct mt_blocks_entry *out)
-{
-	struct mt_block *block;
-
-	while ((block = mt_blocks_walk_next(walk)))
-		if (copy_block(block, out))
-			return true;
-	return false;
-}
-
 /* ---- its file ---- */
 
 /* One snapshot being written. */
@@ -428,6 +405,7 @@ struct writer {
 	uint64_t sum;
 	uint64_t offset; /* in the file: where the buffer goes */
 	int fd;
+	bool has_failed;
 };
 
 static struct mt_blocks_entry buffer[256]; /* worker thread */
@@ -455,20 +433,25 @@ static bool add_entry(struct writer *writer, const struct mt_blocks_entry *entry
 	return writer->filled < sizeof(buffer) / sizeof(buffer[0]) || flush(writer);
 }
 
+static void add_block(struct mt_block *block, void *to)
+{
+	struct writer *writer = to;
+	struct mt_blocks_entry entry;
+
+	if (!writer->has_failed && mt_gpu_stats_copy_block(block, &entry))
+		writer->has_failed = !add_entry(writer, &entry);
+}
+
 /* The entries first; the head when its figures are known. */
 static enum mt_err write_blocks(struct writer *writer)
 {
 	uint64_t began_ns = mt_os_now_ns(), head_offset = 0;
-	struct mt_blocks_entry entry;
-	struct mt_block_walk walk;
 
-	if (!mt_gpu_stats_list_start(&walk))
+	if (!mt_pool_is_up())
 		return MT_ERR_NOT_AVAILABLE;
-	while (mt_gpu_stats_list_next(&walk, &entry))
-		if (!add_entry(writer, &entry))
-			return MT_ERR_SYSTEM;
+	mt_blocks_each(add_block, writer);
 	writer->head.duration_ns = mt_os_now_ns() - began_ns;
-	if (!flush(writer))
+	if (writer->has_failed || !flush(writer))
 		return MT_ERR_SYSTEM;
 	writer->head.entries_sum = writer->sum;
 	writer->head.checksum = mt_stats_checksum(MT_CHECKSUM_START, &writer->head,

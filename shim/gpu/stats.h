@@ -28,8 +28,8 @@ struct mt_gpu_device {
 };
 
 /* Reads the devices in use: with an active primary context, or with allocations of the program. Up
- * to `limit`; returns how many. 0 also while the driver is not initialised, and while a capture is
- * open. */
+ * to `limit`; returns how many. 0 also while the driver is not initialised; -1 while a capture is
+ * open: nothing was read. */
 int mt_gpu_stats_read(struct mt_gpu_device *out, int limit);
 
 /* Sets *out to total - free, added up over the devices in use. Returns false if none could be read:
@@ -76,11 +76,7 @@ enum mt_err mt_gpu_stats_write_blocks(void);
  * run again (ns of CLOCK_MONOTONIC); UINT64_MAX: not. */
 uint64_t mt_gpu_stats_tick(uint64_t now_ns);
 
-/* Starts a list of the blocks. Returns false if there is no pool: before the first use of CUDA,
- * after its end, in a forked child. */
-bool mt_gpu_stats_list_start(struct mt_block_walk *walk);
-
-/* Copies the next block. Returns false at the end. */
-bool mt_gpu_stats_list_next(struct mt_block_walk *walk, struct mt_blocks_entry *out);
+/* Copies a record of mt_blocks_each. Returns false for a spare one, and one that leaves. */
+bool mt_gpu_stats_copy_block(struct mt_block *block, struct mt_blocks_entry *out);
 
 #endif

@@ -25,9 +25,12 @@ static MT_TLS bool is_starting;
 
 /* ---- settings ---- */
 
-static enum mt_pool_mode decide_mode(void)
+static enum mt_pool_mode decide_mode(bool *out_waits)
 {
-	return mt_frameworks_look().mode;
+	struct mt_frameworks_verdict verdict = mt_frameworks_look();
+
+	*out_waits = verdict.waits;
+	return verdict.mode;
 }
 
 void mt_wrapper_fill_settings(struct mt_pool_settings *out)
@@ -38,7 +41,6 @@ void mt_wrapper_fill_settings(struct mt_pool_settings *out)
 		.decay_ms = cfg->cuda_decay_ms,
 		.low_free_pct = cfg->cuda_low_pct,
 		.mode = decide_mode,
-		.waits = mt_frameworks_look_wait,
 	};
 }
 

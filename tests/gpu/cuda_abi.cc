@@ -18,7 +18,7 @@ namespace fake
 } // namespace fake
 namespace shim
 {
-#include "gpu/driver_abi.h"
+#include "abi.h"
 #include "gpu/driver_functions.def"
 } // namespace shim
 

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "../fakecuda/fakecuda.h"
-#include "gpu/driver_abi.h"
+#include "abi.h"
 #include "gpu/driver_functions.def"
 
 #define X(name, parameters, ...) int name parameters;

@@ -297,6 +297,26 @@ static void hopeless(void)
 	OK(cu.cuMemFree_v2(kept));
 }
 
+/* A copy between devices by the batch, as CUDA 12.8 and 12.9 have it: work of the other device may
+ * use the block, which is the driver's after its free. */
+static void batch_copy(void)
+{
+	void *loaded = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD), *other;
+	int (*copy)(uint64_t *, uint64_t *, size_t *, size_t, void *, size_t *, size_t, size_t *,
+		    void *) =
+		(int (*)(uint64_t *, uint64_t *, size_t *, size_t, void *, size_t *, size_t,
+			 size_t *, void *))(uintptr_t)dlsym(loaded, "cuMemcpyBatchAsync");
+	uint64_t from = take(10 * MB), to;
+	size_t bytes = MB, attributes = 0, failed = 0;
+
+	OK(cu.cuCtxCreate_v2(&other, 0, 1));
+	to = take(10 * MB);
+	SHOW(copy(&to, &from, &bytes, 1, NULL, &attributes, 0, &failed, stream));
+	OK(cu.cuCtxSetCurrent(context));
+	OK(cu.cuMemFree_v2(from));
+	printf("used: %llu MB\n", (unsigned long long)(used(0) / MB));
+}
+
 static const struct cuda_word words[] = {
 	{"steps", steps},
 	{"one_stream", one_stream},
@@ -314,6 +334,7 @@ static const struct cuda_word words[] = {
 	{"neighbour", neighbour},
 	{"idle_cache", idle_cache},
 	{"hopeless", hopeless},
+	{"batch_copy", batch_copy},
 };
 
 int main(int argc, char **argv)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdnoreturn.h>
 
-#include "gpu/driver_abi.h"
+#include "abi.h"
 #include "functions.def" /* ours: the folder of this file comes first */
 
 struct CUmod_st;

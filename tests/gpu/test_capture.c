@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "abi.h"
 #include "gpu/capture.h"
 
 static int capturing;

@@ -14,6 +14,10 @@ FLAGS = ["-std=c++17", "-D__CUDA_API_VERSION_INTERNAL"]
 
 # Ours, theirs; the results of calls are taken from their names.
 VALUES = [
+	("shim::MT_CU_ILLEGAL_STATE", "CUDA_ERROR_ILLEGAL_STATE"),
+	("shim::MT_CU_STREAM_CAPTURE_UNSUPPORTED", "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"),
+	("shim::MT_CU_STREAM_CAPTURE_INVALIDATED", "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"),
+	("shim::MT_CU_STREAM_CAPTURE_WRONG_THREAD", "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD"),
 	("shim::MT_CU_CAPTURE_GLOBAL", "CU_STREAM_CAPTURE_MODE_GLOBAL"),
 	("shim::MT_CU_CAPTURE_THREAD_LOCAL", "CU_STREAM_CAPTURE_MODE_THREAD_LOCAL"),
 	("shim::MT_CU_CAPTURE_RELAXED", "CU_STREAM_CAPTURE_MODE_RELAXED"),
@@ -153,3 +157,31 @@ def test_a_call_that_is_not_tried_again_would_be_seen(header):
 	text += "\n/**\n * ::CUDA_ERROR_OUT_OF_MEMORY\n */\nCUresult CUDAAPI cuNewThing(int one);\n"
 
 	assert listed(text) - retried() == {"cuNewThing"}
+
+
+# Of these older versions the memory is only not counted.
+NOT_COUNTED = {("cuMemHostRegister", 4000, ""), ("cuIpcOpenMemHandle", 4010, "")}
+TABLES = ["COPIES", "CAPTURE_BEGINS", "CONTEXT_CREATES", "ALLOCATIONS", "FREES", "EXPORTS"]
+
+
+def wrapped_versions():
+	"""{(name without suffix, version, twin)} of these tables' rows."""
+	source = '#include "gpu/driver_functions.def"\n#define ROW(name, parameters, version, ...) ROW name version\n' + \
+		"\n".join(f"MT_DRIVER_{table}(ROW)" for table in TABLES)
+	text = subprocess.run(["gcc", "-E", "-P", f"-I{ROOT / 'shim'}", "-x", "c", "-"], input=source, capture_output=True, text=True, check=True).stdout
+	rows = re.findall(r"ROW (cu\w+?)(?:_v\d)?(?:_(pt[sd][sz]))? [( ]*(\d+)", text)
+	return {(name, max(int(version), 7000 if twin else 0), twin) for name, twin, version in rows}
+
+
+def test_each_version_of_what_makes_memory_known_elsewhere_is_wrapped(header):
+	"""cudaTypedefs.h has also those that cuda.h no longer leads to. Before 3.2 device pointers had 32 bits."""
+	typedefs = pathlib.Path(header) / "cudaTypedefs.h"
+	if not typedefs.exists():
+		pytest.skip("no cudaTypedefs.h")
+	wrapped = wrapped_versions()
+	names = {name for name, _, _ in wrapped}
+	known = {(name, int(version), twin) for name, version, twin in
+	         re.findall(r"PFN_(cu\w+?)_v(\d+)(?:_(pt[sd][sz]))?\)", typedefs.read_text()) if name in names and int(version) >= 3020}
+
+	assert len(wrapped) > 80 and len(known) > 80
+	assert known - wrapped - NOT_COUNTED == set()

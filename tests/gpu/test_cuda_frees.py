@@ -87,6 +87,13 @@ def test_beside_work_of_another_context_blocks_take_what_they_take_with_the_driv
 	assert held == live
 
 
+@pytest.mark.parametrize("version", ["12.8", "13.0"])
+def test_after_a_copy_between_devices_by_a_batch_of_cuda_12_8_the_driver_frees(play, version):
+	got, _ = play("batch_copy", {"CUDA": "pool"}, version)
+
+	assert got.stdout.endswith("801\nused: 0 MB\ndone\n"), got.stdout + got.stderr
+
+
 @pytest.mark.parametrize("free", ["wait", "async"])
 def test_a_block_that_can_never_be_there_is_refused_at_once_beside_a_free_that_waits(play, free):
 	"""It waited for that free, for up to 10 s."""

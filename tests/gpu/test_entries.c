@@ -141,8 +141,9 @@ Test(entries, a_function_that_this_driver_lacks_is_not_found)
 /* Of the stand-in; functions that no wrapper stands before. */
 #define CALL(name, type, ...) ((int(*) type)(dlsym(library, name)))(__VA_ARGS__)
 
-static enum mt_pool_mode account(void)
+static enum mt_pool_mode account(bool *out_waits)
 {
+	*out_waits = false;
 	return MT_POOL_ACCOUNT;
 }
 

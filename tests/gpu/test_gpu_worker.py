@@ -89,6 +89,22 @@ def thread_names(pid):
 	return names
 
 
+def test_a_capture_between_two_looks_leaves_the_figures_of_the_device(actor, env, awake, stats):
+	"""Half of the time a capture is open."""
+	settings = env()
+	one = actor(settings)
+	one.tell("block = alloc(8)")
+	awake(one.pid, settings)
+	one.tell(r'exec("import threading\ndef storm():\n cu.cuCtxSetCurrent(held)\n stream, graph = ctypes.c_void_p(), ctypes.c_void_p()\n'
+	         r' cu.cuStreamCreate(ctypes.byref(stream), 1)\n while True:\n  cu.cuStreamBeginCapture_v2(stream, 2)\n'
+	         r'  cu.cuStreamEndCapture(stream, ctypes.byref(graph))\n  cu.cuGraphDestroy(graph)", globals())')
+	one.tell("threading.Thread(target=storm, daemon=True).start()")
+
+	seen = [stats(one.pid, settings)["gpu_devices_count"] for _ in range(60)]
+
+	assert seen == [1] * 60
+
+
 def test_a_process_that_touches_cuda_is_awake_however_small(actor, env, awake, stats, wait_for):
 	settings = env(MIN_MB=10000)
 	one = actor(settings)

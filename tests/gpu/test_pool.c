@@ -8,8 +8,9 @@
 
 static enum mt_pool_mode wanted_mode = MT_POOL_POOL;
 
-static enum mt_pool_mode mode(void)
+static enum mt_pool_mode mode(bool *out_waits)
 {
+	*out_waits = false;
 	return wanted_mode;
 }
 

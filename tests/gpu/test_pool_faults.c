@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "sys/os.h"
+#include "abi.h"
 #include "pool_driver.h"
 #include "valgrind.h"
 

@@ -11,8 +11,9 @@
 
 static enum mt_pool_mode wanted_mode = MT_POOL_POOL;
 
-static enum mt_pool_mode mode(void)
+static enum mt_pool_mode mode(bool *out_waits)
 {
+	*out_waits = false;
 	return wanted_mode;
 }
 
@@ -25,22 +26,31 @@ static void start(void)
 
 TestSuite(pool_list, .init = start, .fini = finish);
 
+struct list {
+	size_t room, count;
+	struct mt_blocks_entry *blocks;
+};
+
+static void add(struct mt_block *block, void *to)
+{
+	struct list *list = to;
+
+	if (!mt_gpu_stats_copy_block(block, &list->blocks[list->count]) ||
+	    ++list->count < list->room)
+		return;
+	list->room *= 2;
+	list->blocks = reallocarray(list->blocks, list->room, sizeof(*list->blocks));
+}
+
 /* All of them; the caller frees. */
 static struct mt_blocks_entry *list_all(size_t *out_count)
 {
-	size_t room = 1024, count = 0;
-	struct mt_blocks_entry *blocks = calloc(room, sizeof(*blocks));
-	struct mt_block_walk walk;
+	struct list list = {.room = 1024, .blocks = calloc(1024, sizeof(*list.blocks))};
 
-	cr_assert(mt_gpu_stats_list_start(&walk));
-	while (mt_gpu_stats_list_next(&walk, &blocks[count])) {
-		if (++count < room)
-			continue;
-		room *= 2;
-		blocks = reallocarray(blocks, room, sizeof(*blocks));
-	}
-	*out_count = count;
-	return blocks;
+	cr_assert(mt_pool_is_up());
+	mt_blocks_each(add, &list);
+	*out_count = list.count;
+	return list.blocks;
 }
 
 /* ---- many ---- */
