@@ -171,6 +171,9 @@ const char *mt_preload_allocator(const char *path)
 
 /* ---- library ---- */
 
+#define HEAD_BYTES  4096u
+#define KNOWN_COUNT 1024u
+
 static const char mark[] = "@(#)" MT_SHIM_NAME " ";
 
 bool mt_library_version(const char *path, char *out, size_t out_bytes)
@@ -189,16 +192,58 @@ bool mt_library_version(const char *path, char *out, size_t out_bytes)
 	return at != NULL;
 }
 
-static bool find_mapping(pid_t pid, char path[PATH_MAX], uint64_t *out_inode)
+/* Whether the head of a file has the version. A file has many processes: answers are kept. */
+static bool has_mark(const char *path, const struct mt_maps_line *mapping)
 {
-	char *maps = mt_process_maps(pid), *rest = maps;
+	static struct {
+		dev_t device;
+		uint64_t inode;
+		bool has_mark;
+	} known[KNOWN_COUNT], *slot;
+	char *bytes;
+	size_t length = 0;
+
+	slot = &known[mapping->inode % KNOWN_COUNT];
+	if (slot->device == mapping->device && slot->inode == mapping->inode)
+		return slot->has_mark;
+	bytes = mt_read_file_first(path, HEAD_BYTES, &length);
+	slot->device = mapping->device;
+	slot->inode = mapping->inode;
+	slot->has_mark = bytes && memmem(bytes, length, mark, strlen(mark));
+	free(bytes);
+	return slot->has_mark;
+}
+
+bool mt_library_is_at(pid_t pid, const struct mt_maps_line *mapping, bool *out_deleted)
+{
+	const char deleted[] = " (deleted)", name[] = "/" MT_SHIM_NAME;
+	size_t length = strlen(mapping->name), end = strlen(deleted);
+	bool is_deleted = mt_text_ends_with(mapping->name, deleted);
+	char path[PATH_MAX + 32];
+
+	if (mapping->permissions[2] != 'x' || *mapping->name != '/')
+		return false;
+	if (is_deleted)
+		length -= end;
+	end = strlen(name);
+	if (length < end || strncmp(mapping->name + length - end, name, end) != 0) {
+		/* it is linked with -z noseparate-code: its code begins with the file's head */
+		snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->name);
+		if (mapping->offset || !has_mark(path, mapping))
+			return false;
+	}
+	*out_deleted = is_deleted;
+	return true;
+}
+
+static bool find_mapping(const struct mt_process *process, char path[PATH_MAX], uint64_t *out_inode)
+{
+	char *maps = mt_process_maps(process->pid), *rest = maps;
 	struct mt_maps_line line;
 	bool found = false;
 
 	while (!found && mt_maps_next(&rest, &line))
-		found = line.permissions[2] == 'x' &&
-			mt_text_ends_with(line.name, "/" MT_SHIM_NAME) &&
-			strlen(line.name) < PATH_MAX;
+		found = line.start == process->library_start && strlen(line.name) < PATH_MAX;
 	if (found) {
 		strcpy(path, line.name);
 		*out_inode = line.inode;
@@ -213,7 +258,7 @@ bool mt_library_is_rewritten(const struct mt_process *process, uint64_t woke_ns)
 	struct stat status;
 	uint64_t inode;
 
-	if (!find_mapping(process->pid, path, &inode))
+	if (!find_mapping(process, path, &inode))
 		return false;
 	snprintf(seen_by_it, sizeof(seen_by_it), "/proc/%d/root%s", (int)process->pid, path);
 	return stat(seen_by_it, &status) == 0 && status.st_ino == inode &&
