@@ -171,8 +171,7 @@ const char *mt_preload_allocator(const char *path)
 
 /* ---- library ---- */
 
-#define HEAD_BYTES  4096u
-#define KNOWN_COUNT 1024u
+#define HEAD_BYTES 4096u
 
 static const char mark[] = "@(#)" MT_SHIM_NAME " ";
 
@@ -192,75 +191,41 @@ bool mt_library_version(const char *path, char *out, size_t out_bytes)
 	return at != NULL;
 }
 
-/* Whether the head of a file has the version. A file has many processes: answers are kept. */
-static bool has_mark(const char *path, const struct mt_maps_line *mapping)
-{
-	static struct {
-		dev_t device;
-		uint64_t inode;
-		bool has_mark;
-	} known[KNOWN_COUNT], *slot;
-	char *bytes;
-	size_t length = 0;
-
-	slot = &known[mapping->inode % KNOWN_COUNT];
-	if (slot->device == mapping->device && slot->inode == mapping->inode)
-		return slot->has_mark;
-	bytes = mt_read_file_first(path, HEAD_BYTES, &length);
-	slot->device = mapping->device;
-	slot->inode = mapping->inode;
-	slot->has_mark = bytes && memmem(bytes, length, mark, strlen(mark));
-	free(bytes);
-	return slot->has_mark;
-}
-
 bool mt_library_is_at(pid_t pid, const struct mt_maps_line *mapping, bool *out_deleted)
 {
-	const char deleted[] = " (deleted)", name[] = "/" MT_SHIM_NAME;
-	size_t length = strlen(mapping->name), end = strlen(deleted);
-	bool is_deleted = mt_text_ends_with(mapping->name, deleted);
-	char path[PATH_MAX + 32];
+	char path[PATH_MAX + 32], *head;
+	size_t length = 0;
+	bool is_library;
 
-	if (mapping->permissions[2] != 'x' || *mapping->name != '/')
+	*out_deleted = mt_text_ends_with(mapping->name, " (deleted)");
+	if (mt_text_ends_with(mapping->name, "/" MT_SHIM_NAME) ||
+	    mt_text_ends_with(mapping->name, "/" MT_SHIM_NAME " (deleted)"))
+		return true;
+	/* it is linked with -z noseparate-code: its code begins with the head of the file */
+	if (mapping->offset || *mapping->name != '/')
 		return false;
-	if (is_deleted)
-		length -= end;
-	end = strlen(name);
-	if (length < end || strncmp(mapping->name + length - end, name, end) != 0) {
-		/* it is linked with -z noseparate-code: its code begins with the file's head */
-		snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->name);
-		if (mapping->offset || !has_mark(path, mapping))
-			return false;
-	}
-	*out_deleted = is_deleted;
-	return true;
-}
-
-static bool find_mapping(const struct mt_process *process, char path[PATH_MAX], uint64_t *out_inode)
-{
-	char *maps = mt_process_maps(process->pid), *rest = maps;
-	struct mt_maps_line line;
-	bool found = false;
-
-	while (!found && mt_maps_next(&rest, &line))
-		found = line.start == process->library_start && strlen(line.name) < PATH_MAX;
-	if (found) {
-		strcpy(path, line.name);
-		*out_inode = line.inode;
-	}
-	free(maps);
-	return found;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->name);
+	head = mt_read_file_first(path, HEAD_BYTES, &length);
+	is_library = head && memmem(head, length, mark, strlen(mark));
+	free(head);
+	return is_library;
 }
 
 bool mt_library_is_rewritten(const struct mt_process *process, uint64_t woke_ns)
 {
-	char path[PATH_MAX], seen_by_it[PATH_MAX + 32];
+	char *maps = mt_process_maps(process->pid), *rest = maps, seen_by_it[PATH_MAX + 32] = "";
+	struct mt_maps_line line;
 	struct stat status;
-	uint64_t inode;
+	uint64_t inode = 0;
 
-	if (!find_mapping(process, path, &inode))
-		return false;
-	snprintf(seen_by_it, sizeof(seen_by_it), "/proc/%d/root%s", (int)process->pid, path);
+	while (!*seen_by_it && mt_maps_next(&rest, &line)) {
+		if (line.start != process->library_start)
+			continue;
+		inode = line.inode;
+		snprintf(seen_by_it, sizeof(seen_by_it), "/proc/%d/root%s", (int)process->pid,
+			 line.name);
+	}
+	free(maps);
 	return stat(seen_by_it, &status) == 0 && status.st_ino == inode &&
 	       (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec >
 		       woke_ns;

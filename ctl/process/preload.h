@@ -23,10 +23,10 @@ const char *mt_preload_allocator(const char *path);
  * library that is replaced by rename stays mapped as it was; one that is written in place changes
  * under the process. */
 
-/* Returns whether a mapping of the process is code of the library: by the name of its file, also of
- * one that was replaced, else by the version in the head of the file, whatever its name. May wait
- * for the file system: for a child (ctl/process/watchdog.h). *out_deleted, written if it is: the
- * file was replaced or removed. */
+/* Returns whether an executable mapping of the process is of the library: by the name of its file,
+ * also of one that was replaced, else by the version in the head of the file, whatever its name.
+ * May wait for the file system: for a child (ctl/process/watchdog.h). *out_deleted: the file was
+ * replaced or removed. */
 struct mt_maps_line;
 bool mt_library_is_at(pid_t pid, const struct mt_maps_line *mapping, bool *out_deleted);
 

@@ -271,6 +271,7 @@ static void read_maps(struct result *result)
 		return;
 	}
 	process->shimmed = detect_shim(fd, process) && !is_musl(process);
+	process->library_deleted &= process->shimmed;
 	close(fd);
 	if (process->shimmed)
 		mt_process_read_identity(process);
