@@ -19,7 +19,7 @@
 #define PAST_SHARE    0.5           /* of the anonymous memory */
 #define NEEDED_MORE   1.5           /* times what was sampled now: no less helps */
 /* A program that builds up its data grows as one that leaks does. Growth is a problem once it goes
- * on for so long, or over rounds, or if what is held is more than this rate can have brought. */
+ * on for so long, or over rounds, or if live memory is more than this rate can have brought. */
 #define BUILD_UP_S     300.0
 #define BUILD_UP_MIN_S 30.0
 #define BUILD_UP_SHARE 0.25
@@ -136,15 +136,6 @@ static double explained_growth(const struct mt_facts *facts, const struct mt_dia
 	return heap + rest;
 }
 
-/* The shim sleeps while malloc has allocated little: other memory comes from elsewhere, such as
- * V8's heap. */
-static void show_sleep(const struct mt_facts *facts, struct mt_finding *finding)
-{
-	if (facts->asleep)
-		mt_finding_show(finding, "the shim", "asleep", 1,
-				"asleep: malloc has allocated little");
-}
-
 /* Returns anonymous bytes of a process whose shim is asleep that malloc cannot have allocated. */
 static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 {
@@ -157,6 +148,20 @@ static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 	if (min_mb && (!mt_text_parse_u64(min_mb, &most_mb) || most_mb > UINT64_MAX / MT_MIB))
 		return 0;
 	return mt_sat_sub(anon, most_mb * MT_MIB + mt_facts_last(facts)->arenas_bytes);
+}
+
+/* Why there are no figures. The shim sleeps while malloc has allocated little: other memory comes
+ * from elsewhere, such as V8's heap; or while the user's MT_MIN_MB is not reached. */
+static void show_sleep(const struct mt_facts *facts, struct mt_finding *finding)
+{
+	bool is_chosen = mt_facts_variable(facts, "MT_MIN_MB") && !diagnose_past_malloc(facts);
+
+	if (facts->asleep)
+		mt_finding_show(finding, "the shim", "asleep", 1, "asleep: %s",
+				is_chosen ? "MT_MIN_MB is not reached"
+					  : "malloc has allocated little");
+	else if (!facts->awake && facts->process.shimmed && *facts->why_not)
+		mt_finding_show(finding, "the shim", "asleep", 0, "%s", facts->why_not);
 }
 
 /* Whose memory it is that malloc does not allocate, as far as that is known: the user's
@@ -275,7 +280,7 @@ static double growing_s(const struct mt_facts *facts, const struct mt_trend *tre
 	return facts->age_s < BUILD_UP_S ? fmax(facts->age_s, trend->decided_s) : trend->decided_s;
 }
 
-/* held: bytes at the end. */
+/* held: bytes at the end. Without the shim's figures nobody knows what of them is live. */
 static bool may_build_up(const struct mt_facts *facts, const struct mt_trend *trend, double held)
 {
 	double seconds = growing_s(facts, trend),
@@ -283,7 +288,7 @@ static bool may_build_up(const struct mt_facts *facts, const struct mt_trend *tr
 
 	return trend->shape == MT_TREND_GROWS && !trend->rounds &&
 	       trend->short_rounds < MT_TREND_ROUNDS_MIN && seconds < BUILD_UP_S &&
-	       built >= BUILD_UP_SHARE * held;
+	       (!(facts->awake || diagnose_past_malloc(facts)) || built >= BUILD_UP_SHARE * held);
 }
 
 double mt_diagnose_build_up_trust(const struct mt_facts *facts, const struct mt_trend *trend,
@@ -367,9 +372,14 @@ void mt_rule_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
 			"Run mtctl diagnose PID --for %s: growth that goes on for so long "
 			"is not of a program that loads its data.",
 			mt_diagnose_time(BUILD_UP_S).text);
-	mt_finding_advise(
-		finding,
-		"Look for memory mapped past malloc: mmap in libraries, thread stacks, JIT code.");
+	if (facts->awake || diagnose_past_malloc(facts))
+		mt_finding_advise(finding, "Look for memory mapped past malloc: mmap in libraries, "
+					   "thread stacks, JIT code.");
+	else if (facts->process.shimmed)
+		mt_finding_advise(finding, facts->asleep ? "Start it with MT_MIN_MB=0: then it has "
+							   "figures of what of it is live."
+							 : "See what mtctl doctor PID says of its "
+							   "files.");
 }
 
 struct mt_short_text mt_diagnose_time(double seconds)

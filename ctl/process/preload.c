@@ -171,6 +171,8 @@ const char *mt_preload_allocator(const char *path)
 
 /* ---- library ---- */
 
+#define HEAD_BYTES 4096u
+
 static const char mark[] = "@(#)" MT_SHIM_NAME " ";
 
 bool mt_library_version(const char *path, char *out, size_t out_bytes)
@@ -189,33 +191,41 @@ bool mt_library_version(const char *path, char *out, size_t out_bytes)
 	return at != NULL;
 }
 
-static bool find_mapping(pid_t pid, char path[PATH_MAX], uint64_t *out_inode)
+bool mt_library_is_at(pid_t pid, const struct mt_maps_line *mapping, bool *out_deleted)
 {
-	char *maps = mt_process_maps(pid), *rest = maps;
-	struct mt_maps_line line;
-	bool found = false;
+	char path[PATH_MAX + 32], *head;
+	size_t length = 0;
+	bool is_library;
 
-	while (!found && mt_maps_next(&rest, &line))
-		found = line.permissions[2] == 'x' &&
-			mt_text_ends_with(line.name, "/" MT_SHIM_NAME) &&
-			strlen(line.name) < PATH_MAX;
-	if (found) {
-		strcpy(path, line.name);
-		*out_inode = line.inode;
-	}
-	free(maps);
-	return found;
+	*out_deleted = mt_text_ends_with(mapping->name, " (deleted)");
+	if (mt_text_ends_with(mapping->name, "/" MT_SHIM_NAME) ||
+	    mt_text_ends_with(mapping->name, "/" MT_SHIM_NAME " (deleted)"))
+		return true;
+	/* it is linked with -z noseparate-code: its code begins with the head of the file */
+	if (mapping->offset || *mapping->name != '/')
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->name);
+	head = mt_read_file_first(path, HEAD_BYTES, &length);
+	is_library = head && memmem(head, length, mark, strlen(mark));
+	free(head);
+	return is_library;
 }
 
 bool mt_library_is_rewritten(const struct mt_process *process, uint64_t woke_ns)
 {
-	char path[PATH_MAX], seen_by_it[PATH_MAX + 32];
+	char *maps = mt_process_maps(process->pid), *rest = maps, seen_by_it[PATH_MAX + 32] = "";
+	struct mt_maps_line line;
 	struct stat status;
-	uint64_t inode;
+	uint64_t inode = 0;
 
-	if (!find_mapping(process->pid, path, &inode))
-		return false;
-	snprintf(seen_by_it, sizeof(seen_by_it), "/proc/%d/root%s", (int)process->pid, path);
+	while (!*seen_by_it && mt_maps_next(&rest, &line)) {
+		if (line.start != process->library_start)
+			continue;
+		inode = line.inode;
+		snprintf(seen_by_it, sizeof(seen_by_it), "/proc/%d/root%s", (int)process->pid,
+			 line.name);
+	}
+	free(maps);
 	return stat(seen_by_it, &status) == 0 && status.st_ino == inode &&
 	       (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec >
 		       woke_ns;

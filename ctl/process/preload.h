@@ -19,9 +19,16 @@ enum mt_exit mt_preload_prepare(const char *program);
  * or NULL. */
 const char *mt_preload_allocator(const char *path);
 
-/* The version of a libmtshim.so, and whether the library that a process runs was overwritten. A
+/* The version of a libmtshim.so, its mapping in a process, and whether that file was overwritten. A
  * library that is replaced by rename stays mapped as it was; one that is written in place changes
  * under the process. */
+
+/* Returns whether an executable mapping of the process is of the library: by the name of its file,
+ * also of one that was replaced, else by the version in the head of the file, whatever its name.
+ * May wait for the file system: for a child (ctl/process/watchdog.h). *out_deleted: the file was
+ * replaced or removed. */
+struct mt_maps_line;
+bool mt_library_is_at(pid_t pid, const struct mt_maps_line *mapping, bool *out_deleted);
 
 /* Writes the version in the file to *out: "0.1.0" of "@(#)libmtshim.so 0.1.0", as what(1) reads it.
  * Returns false if the file has none. */

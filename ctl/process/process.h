@@ -1,7 +1,7 @@
 /* ctl/process/process.h -- processes, from /proc, and which of them carry the shim: those with an
- * executable mapping of libmtshim.so. Never sends a signal. What /proc says may be out of date when
- * it is used: a caller that waits for a process calls mt_process_is_alive again. One thread may
- * call. */
+ * executable mapping of the library (mt_library_is_at). Never sends a signal. What /proc says may
+ * be out of date when it is used: a caller that waits for a process calls mt_process_is_alive
+ * again. One thread may call. */
 #ifndef MT_CTL_PROCESS_PROCESS_H
 #define MT_CTL_PROCESS_PROCESS_H
 
@@ -29,6 +29,7 @@ struct mt_process {
 	char command[160]; /* its command line, cut and cleaned; comm if it has none */
 	/* the file of the library that it runs was replaced or removed */
 	bool library_deleted;
+	uint64_t library_start; /* of its mapping; 0: its maps were not read */
 };
 
 /* Compares what begins with a pid (pids, processes, entries of lists), for qsort(3), bsearch(3). */

@@ -15,7 +15,9 @@
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/obstacle.h"
+#include "ctl/process/preload.h"
 #include "ctl/process/read_file.h"
+#include "ctl/process/smaps.h"
 #include "ctl/process/start_command.h"
 #include "ctl/process/watchdog.h"
 
@@ -50,32 +52,28 @@ static struct mt_short_text user_name(uid_t uid)
 #define BATCH_MAX   4096u /* processes that one child looks at */
 #define RESULT_MAX  (sizeof(struct result) + PATH_MAX)
 
-/* ---- whether a process has an executable mapping of libmtshim.so ---- */
+/* ---- whether a process has an executable mapping of the library ---- */
 
 #define MAPS_BYTES 32768
 #define MAPS_MAX   ((size_t)512 << 20)
 
-/* Returns whether a line of maps is an executable mapping of a file called libmtshim.so, also of
- * one that was replaced ("(deleted)"). */
-static bool line_is_shim(const char *line, size_t length, bool *out_deleted)
+static bool is_library(char *line, struct mt_process *process)
 {
-	const char deleted[] = " (deleted)", *blank = memchr(line, ' ', length);
-	size_t deleted_length = strlen(deleted), shim_length = strlen("/" MT_SHIM_NAME);
+	const char *blank = strchr(line, ' ');
+	struct mt_maps_line mapping;
 
-	*out_deleted = length > deleted_length &&
-		       strncmp(line + length - deleted_length, deleted, deleted_length) == 0;
-	if (*out_deleted)
-		length -= deleted_length;
-	return length >= shim_length &&
-	       strncmp(line + length - shim_length, "/" MT_SHIM_NAME, shim_length) == 0 && blank &&
-	       blank + 3 < line + length && blank[3] == 'x';
+	if (!blank || strncmp(blank + 1, "r-x", 3) != 0 || !mt_maps_next(&line, &mapping) ||
+	    !mt_library_is_at(process->pid, &mapping, &process->library_deleted))
+		return false;
+	process->library_start = mapping.start;
+	return true;
 }
 
-/* Returns whether the process has an executable mapping of libmtshim.so. fd: its /proc/PID/maps.
- * *out_deleted: the file of that library was replaced or removed. Stops at the first match: every
- * line costs the kernel a path. Examines the first 512 MB of the text: a process may have a million
- * mappings, each with a path of 31 kB. Waits for the mmap_lock of the process. */
-static bool detect_shim(int fd, bool *out_deleted)
+/* Returns whether the process has an executable mapping of the library, and notes it. fd: its
+ * /proc/PID/maps. Stops at the first match: every line costs the kernel a path. Examines the first
+ * 512 MB of the text: a process may have a million mappings, each with a path of 31 kB. Waits for
+ * the mmap_lock of the process. */
+static bool detect_shim(int fd, struct mt_process *process)
 {
 	/* longer than the longest line: a path of 4096 bytes, each written as \012 */
 	static char text[MAPS_BYTES];
@@ -87,9 +85,11 @@ static bool detect_shim(int fd, bool *out_deleted)
 
 		used += (size_t)got;
 		all += (size_t)got;
-		for (; (end = memchr(line, '\n', used - (size_t)(line - text))); line = end + 1)
-			if (line_is_shim(line, (size_t)(end - line), out_deleted))
+		for (; (end = memchr(line, '\n', used - (size_t)(line - text))); line = end + 1) {
+			*end = '\0';
+			if (is_library(line, process))
 				return true;
+		}
 		used -= (size_t)(line - text);
 		memmove(text, line, used);
 	}
@@ -261,7 +261,6 @@ static bool is_musl(const struct mt_process *process)
 static void read_maps(struct result *result)
 {
 	struct mt_process *process = &result->process;
-	bool deleted = false;
 	int fd = mt_process_open(process->pid, "maps");
 
 	result->errno_value = fd < 0 ? errno : 0;
@@ -271,8 +270,8 @@ static void read_maps(struct result *result)
 					: MT_ERR_FOREIGN;
 		return;
 	}
-	process->shimmed = detect_shim(fd, &deleted) && !is_musl(process);
-	process->library_deleted = process->shimmed && deleted;
+	process->shimmed = detect_shim(fd, process) && !is_musl(process);
+	process->library_deleted &= process->shimmed;
 	close(fd);
 	if (process->shimmed)
 		mt_process_read_identity(process);
@@ -535,6 +534,7 @@ static void fill(struct mt_process_probe *probe, const struct cached *entry)
 	if (probe->maps) {
 		process->shimmed = entry->process.shimmed;
 		process->library_deleted = entry->process.library_deleted;
+		process->library_start = entry->process.library_start;
 		process->own_pid = entry->process.own_pid;
 		process->pidns = entry->process.pidns;
 	}

@@ -87,8 +87,9 @@ static bool parse_line(char *line, struct mt_maps_line *out)
 	unsigned high, low;
 	int name_at = 0;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*x %x:%x %" SCNu64 " %n", &out->start,
-		   &out->end, out->permissions, &high, &low, &out->inode, &name_at) != 6 ||
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %n",
+		   &out->start, &out->end, out->permissions, &out->offset, &high, &low, &out->inode,
+		   &name_at) != 7 ||
 	    !name_at || out->end <= out->start || strlen(out->permissions) != 4)
 		return false;
 	out->device = makedev(high, low);

@@ -55,6 +55,7 @@ enum mt_smaps_kind {
 struct mt_maps_line {
 	uint64_t start, end;
 	char permissions[8]; /* "r-xp" */
+	uint64_t offset;     /* in the file */
 	dev_t device;
 	uint64_t inode;
 	char *name; /* within the line: the path, "[heap]", "" for none */

@@ -31,7 +31,7 @@ void mt_symbols_free(struct mt_symbols *symbols);
  * `seen`, or cannot be read. In a child process, as mt_symbolizer_fill. */
 void mt_symbols_name_call_sites(char **texts, size_t count, time_t seen);
 
-/* Whether the address lies in libmtshim.so. */
+/* Whether the address lies in the library of the shim. */
 bool mt_symbols_is_shim(const struct mt_symbols *symbols, uint64_t return_address);
 
 /* ---- symbolizer ---- */

@@ -170,6 +170,7 @@ typedef char *(*demangle_fn)(const char *mangled, char *buffer, size_t *bytes, i
 
 struct mt_symbols {
 	pid_t pid;
+	uint64_t library_start;
 	/* it runs as the caller, and leads to no file that the caller may not read */
 	bool own;
 	demangle_fn demangle;
@@ -325,6 +326,7 @@ enum mt_err mt_symbols_new(const struct mt_process *process, struct mt_symbols *
 					strerror(errno));
 	symbols = mt_error_check_memory(calloc(1, sizeof(*symbols)));
 	symbols->pid = process->pid;
+	symbols->library_start = process->library_start;
 	symbols->own = process->uid == geteuid();
 	find_exe_name(process, symbols);
 	while (mt_maps_next(&rest, &line))
@@ -537,9 +539,7 @@ static bool symbols_same_file(const struct mt_symbols *symbols, uint64_t one, ui
 
 bool mt_symbols_is_shim(const struct mt_symbols *symbols, uint64_t return_address)
 {
-	const struct mapping *mapping = find(symbols, return_address ? return_address - 1 : 0);
-
-	return mapping && strcmp(mt_text_basename(mapping->path), MT_SHIM_NAME) == 0;
+	return symbols_same_file(symbols, return_address, symbols->library_start + 1);
 }
 
 /* ---- symbolizer ---- */

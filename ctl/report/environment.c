@@ -12,7 +12,6 @@
 
 /* Of others. Each is here by its whole name: a prefix would let secrets through. */
 static const char *const variables[] = {
-	"MT_DIR",
 	"MTSHIM_LIBRARY",
 	"LD_PRELOAD",
 	"GLIBC_TUNABLES",

@@ -39,8 +39,13 @@ extern void _IO_list_lock(void) __attribute__((weak));
 extern void _IO_list_unlock(void) __attribute__((weak));
 extern void _IO_list_resetlock(void) __attribute__((weak));
 
-/* The version of the file, for what(1) and `mtctl doctor`, which do not run it. */
-static const char version_string[] __attribute__((used)) = "@(#)libmtshim.so " MT_VERSION;
+/* The version of the file, for what(1) and mtctl, which do not run it. A note (elf(5)), since the
+ * linker puts those at the start of the file: mtctl knows the library by it, whatever its name. */
+static const struct {
+	uint32_t name_bytes, text_bytes, type;
+	char name[8], text[64];
+} version_note __attribute__((used, section(".note.mtshim"), aligned(4))) = {
+	sizeof("mtshim"), 64, 1, "mtshim", "@(#)libmtshim.so " MT_VERSION};
 
 /* This process was forked and has not called exec since: no earlier program made files. */
 static bool is_forked_child;

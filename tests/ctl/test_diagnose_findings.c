@@ -669,6 +669,51 @@ Test(findings, a_sleeping_process_may_have_a_larger_limit_of_its_own)
 	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
 }
 
+/* 100 MB, and 1 MB/s more, of which nobody knows what is live: the shim is asleep, or out of reach.
+ */
+static void grow_unseen(bool asleep, size_t quarters)
+{
+	forget();
+	sleep_on(100);
+	facts->asleep = asleep;
+	facts->process.shimmed = true;
+	facts->samples_count = facts->samples_count * quarters / 4;
+	facts->age_s = 30 + mt_facts_last(facts)->at_s;
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		facts->samples[i].anon_bytes += (uint64_t)(facts->samples[i].at_s * MB);
+		facts->samples[i].rss_bytes += (uint64_t)(facts->samples[i].at_s * MB);
+	}
+}
+
+static void is_growing_for(const char *reason, const char *advice)
+{
+	enum mt_verdict verdict = judge();
+	const struct mt_finding *first = &diagnosis.list[0];
+	char all[4096] = "";
+
+	cr_assert_eq(verdict, MT_VERDICT_UNKNOWN, "%s", first->text);
+	cr_expect(strncmp(first->text, "growing: ", 9) == 0, "%s", first->text);
+	for (size_t i = 0; i < first->evidence_count; i++)
+		strcat(strcat(all, first->evidence[i].text), "\n");
+	cr_expect(strstr(all, reason) != NULL, "%s", all);
+	for (size_t i = 0; i < diagnosis.list[1].advice_count; i++)
+		strcat(strcat(all, diagnosis.list[1].advice[i]), "\n");
+	cr_expect(strstr(all, advice) != NULL, "%s", all);
+	cr_expect_null(strstr(all, "past malloc"), "%s", all);
+}
+
+Test(findings, a_short_look_at_growth_without_figures_is_no_firmer_than_a_long_one)
+{
+	for (size_t quarters = 1; quarters <= 4; quarters++) {
+		grow_unseen(true, quarters);
+		set_variable("MT_MIN_MB", "4000");
+		is_growing_for("asleep: MT_MIN_MB is not reached", "MT_MIN_MB=0");
+		grow_unseen(false, quarters);
+		strcpy(facts->why_not, "out of reach: it is awake");
+		is_growing_for("out of reach: it is awake", "says of its files");
+	}
+}
+
 Test(findings, advice_says_what_the_users_own_setting_overrides)
 {
 	look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});

@@ -1,4 +1,5 @@
 """Programs that the shim cannot reach: every command says why, and `mtctl run` says it before it starts one."""
+import json
 import os
 import shutil
 import subprocess
@@ -187,3 +188,31 @@ def test_a_process_that_found_no_room_for_its_files_is_not_called_asleep(ctl, en
 		_is_awake_and_out_of_reach(lambda *words: ctl(*words, MT_DIR=str(small / "files")), process.pid, "it could not make its files")
 	finally:
 		run(["umount", "-l", small])
+
+
+@pytest.fixture
+def renamed(shim, tmp_path):
+	return shutil.copy(shim, tmp_path / "x.so")
+
+
+def test_a_library_of_another_name_is_known_while_its_process_is_asleep(ctl, env, spawn, renamed):
+	process = spawn(["sleep", "60"], dict(env(), LD_PRELOAD=renamed))
+	for command in ("stat", "trim", "doctor"):
+		done = ctl(command, process.pid)
+		assert "asleep" in done.stdout + done.stderr and "does not carry" not in done.stdout + done.stderr, (command, done)
+	assert "carries the shim" in ctl("look", process.pid).stdout
+	assert f"{process.pid}  asleep" in ctl("ps").stdout
+
+
+def test_a_library_of_another_name_is_acted_on_as_any_and_its_own_frames_are_no_sites(env, steer, awake, control, run, compile_c, renamed):
+	settings = dict(env(MIN_MB=0, PROF="on"), LD_PRELOAD=renamed)
+	one = steer(["env", "-u", "LD_PRELOAD", "sh", "-c", 'LD_PRELOAD=$0 "$1"; true', renamed, compile_c("sites_leak.c")], settings)
+	assert one.process.stdout.readline() == "ready\n"
+	pid = int(run(["pgrep", "-P", one.pid]).stdout)
+	awake(pid, settings)
+
+	for words in (["--all"], ["--tree", one.pid]):
+		assert f"process {pid}" in control(settings, "trim", *words).stdout
+	assert f"\n{pid}  sites_leak" in control(settings, "diagnose", "--for=2", "--no-trim", "--tree", one.pid).stdout
+	sites = json.loads(control(settings, "sites", pid, "--json").stdout)["sites"]
+	assert "early_block" in sites[0]["frames"][0], sites[0]

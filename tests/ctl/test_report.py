@@ -147,6 +147,7 @@ def test_a_hostile_process_stays_text_and_its_secrets_stay_with_it(fake, plain, 
 	assert "s3cr3t" not in done.stdout and "TOKEN" not in done.stdout
 	assert "<script>alert(1)" in page.sections["environment"] and "<script>alert(1)" in page.sections["settings"]
 	assert "PYTORCH_CUDA_ALLOC_CONF<b>max" in page.sections["environment"].replace("\n", "") and "MT_GC_ROUNDS" in page.sections["environment"]
+	assert page.sections["environment"].count("\nMT_DIR/") == 1
 	assert os.confstr("CS_GNU_LIBC_VERSION") in page.sections["environment"] and "request" in page.sections["cleanups"]
 
 
