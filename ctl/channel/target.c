@@ -327,13 +327,17 @@ enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 	return mt_error_exit(error);
 }
 
-/* A process that has just called exec carries the shim when its loader has mapped it. */
+/* A process that has just called exec carries the shim when its loader has mapped it. A library of
+ * another file name that is gone, or of an older version, is known by the files that it makes. */
 static enum mt_exit find_pid(pid_t pid, bool with_shim, struct mt_process *out)
 {
 	struct mt_error_reason why;
+	struct mt_stats_head head;
 	enum mt_err error = mt_process_find(pid, out, &why);
 
-	for (int i = 0; i < LOOKS_MAX && with_shim && !error && !out->shimmed; i++) {
+	for (int i = 0; i < LOOKS_MAX && !error && !out->shimmed; i++) {
+		if (mt_target_read_near(out, &head) || !with_shim)
+			break;
 		mt_clock_sleep_ms(LOOK_MS);
 		error = mt_process_find(pid, out, &why);
 	}

@@ -476,6 +476,7 @@ static uint64_t update_identity(const struct mt_recorder *recorder, struct watch
 {
 	uint64_t now_ns = mt_clock_now_ns(), identity;
 	struct mt_process fresh;
+	struct mt_stats_head head;
 	struct mt_error_reason why;
 	enum mt_err error;
 	bool same;
@@ -494,6 +495,8 @@ static uint64_t update_identity(const struct mt_recorder *recorder, struct watch
 		return watched->identity;
 	if (error)
 		return identity;
+	if (recorder->options.shim && !fresh.shimmed)
+		(void)mt_target_read_near(&fresh, &head);
 	watched->process = fresh;
 	return identity;
 }

@@ -341,6 +341,7 @@ static enum mt_err refuse(pid_t pid, struct mt_error_reason *why)
 enum mt_err mt_look_read(pid_t pid, struct mt_look *out, struct mt_error_reason *why)
 {
 	struct mt_smaps smaps;
+	struct mt_stats_head head;
 	enum mt_err error;
 
 	memset(out, 0, sizeof(*out));
@@ -356,6 +357,8 @@ enum mt_err mt_look_read(pid_t pid, struct mt_look *out, struct mt_error_reason 
 			(int)pid, (int)pid);
 	if (error)
 		return error;
+	if (!out->process.shimmed)
+		(void)mt_target_read_near(&out->process, &head);
 	if (out->process.is_kernel)
 		return mt_error_because(
 			why, MT_ERR_INVALID,

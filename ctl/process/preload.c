@@ -1,5 +1,6 @@
 #include "ctl/process/preload.h"
 
+#include <elf.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,7 +207,8 @@ bool mt_library_is_at(pid_t pid, const struct mt_maps_line *mapping, bool *out_d
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->name);
 	head = mt_read_file_first(path, HEAD_BYTES, &length);
-	is_library = head && memmem(head, length, mark, strlen(mark));
+	is_library = head && length > SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0 &&
+		     memmem(head, length, mark, strlen(mark));
 	free(head);
 	return is_library;
 }

@@ -213,6 +213,18 @@ def test_a_library_of_another_name_is_acted_on_as_any_and_its_own_frames_are_no_
 
 	for words in (["--all"], ["--tree", one.pid]):
 		assert f"process {pid}" in control(settings, "trim", *words).stdout
-	assert f"\n{pid}  sites_leak" in control(settings, "diagnose", "--for=2", "--no-trim", "--tree", one.pid).stdout
+	assert f"{pid}  sites_leak" in control(settings, "diagnose", "--for=2", "--no-trim", "--tree", one.pid).stdout
 	sites = json.loads(control(settings, "sites", pid, "--json").stdout)["sites"]
 	assert "early_block" in sites[0]["frames"][0], sites[0]
+
+
+def test_a_library_of_another_name_that_was_removed_since_is_known_by_its_process_files(spawn, env, awake, control, renamed):
+	"""As after an upgrade by rename."""
+	settings = dict(env(MIN_MB=0), LD_PRELOAD=renamed)
+	process = spawn(["sleep", "60"], settings)
+	awake(process.pid, settings)
+	renamed.unlink()
+
+	for words in (["stat"], ["trim"], ["doctor"], ["diagnose", "--for=1", "--no-trim"]):
+		assert "does not carry" not in control(settings, *words, process.pid).stderr, words
+	assert "carries the shim" in control(settings, "look", process.pid).stdout
