@@ -192,25 +192,38 @@ bool mt_library_version(const char *path, char *out, size_t out_bytes)
 	return at != NULL;
 }
 
-bool mt_library_is_at(pid_t pid, const struct mt_maps_line *mapping, bool *out_deleted)
+/* Files that were looked at, by inode: all processes map the same ones. */
+static struct looked {
+	dev_t device;
+	uint64_t inode; /* 0: none yet */
+	bool is_library;
+} looked[1024];
+
+static bool has_mark(pid_t pid, const struct mt_maps_line *mapping)
 {
+	struct looked *file = &looked[mapping->inode % (sizeof(looked) / sizeof(looked[0]))];
 	char path[PATH_MAX + 32], *head;
 	size_t length = 0;
-	bool is_library;
 
+	if (file->inode == mapping->inode && file->device == mapping->device)
+		return file->is_library;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->name);
+	head = mt_read_file_first(path, HEAD_BYTES, &length);
+	*file = (struct looked){mapping->device, mapping->inode,
+				head && length > SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0 &&
+					memmem(head, length, mark, strlen(mark))};
+	free(head);
+	return file->is_library;
+}
+
+bool mt_library_is_at(pid_t pid, const struct mt_maps_line *mapping, bool *out_deleted)
+{
 	*out_deleted = mt_text_ends_with(mapping->name, " (deleted)");
 	if (mt_text_ends_with(mapping->name, "/" MT_SHIM_NAME) ||
 	    mt_text_ends_with(mapping->name, "/" MT_SHIM_NAME " (deleted)"))
 		return true;
 	/* it is linked with -z noseparate-code: its code begins with the head of the file */
-	if (mapping->offset || *mapping->name != '/')
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->name);
-	head = mt_read_file_first(path, HEAD_BYTES, &length);
-	is_library = head && length > SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0 &&
-		     memmem(head, length, mark, strlen(mark));
-	free(head);
-	return is_library;
+	return !mapping->offset && *mapping->name == '/' && has_mark(pid, mapping);
 }
 
 bool mt_library_is_rewritten(const struct mt_process *process, uint64_t woke_ns)

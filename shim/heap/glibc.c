@@ -272,8 +272,6 @@ void mt_glibc_trim_old(void)
 	if (!mt_exchange_relaxed(&old_freed_bytes, 0) || !mt_glibc_range_bytes() ||
 	    !copies_little())
 		return;
-	/* what is freed later joins its neighbours, and leaves nothing to merge for a trim */
-	mt_glibc_mallopt(M_MXFAST, 0);
 	/* what is freed later at the end goes back at once, as it would without the shim */
 	if (!is_left)
 		mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);

@@ -228,8 +228,6 @@ bool mt_reclaim_ceiling_is_passed(const struct mt_ceiling *ceiling,
 #define MIN_SAFE_SHARE 32
 /* share of the limit: free memory above it is returned when a large block is freed */
 #define FREE_MAX_SHARE 8
-/* what libc keeps of blocks that it no longer maps by themselves: its largest trim threshold */
-#define LIBC_KEEPS_BYTES (2 * (int64_t)MT_GLIBC_MMAP_THRESHOLD_MOST)
 /* share of the limit: a smaller fall of live bytes is memory that is reused */
 #define TURNOVER_SHARE 64
 /* over glibc a thread reports every 4 MB: once before the sample and once before now */
@@ -528,11 +526,26 @@ MT_COLD void mt_reclaim_run(uint64_t fresh_bytes)
 	errno = kept;
 }
 
+/* Returns what libc may keep free after such a free: less than twice its largest block so far, and
+ * nothing of blocks that it always maps by themselves. */
+static int64_t libc_keeps(size_t bytes)
+{
+	static _Atomic size_t largest_bytes; /* no ordering: a lost one comes again */
+	size_t largest = mt_load_relaxed(&largest_bytes);
+
+	if (bytes >= MT_GLIBC_MMAP_THRESHOLD_MOST)
+		return 0;
+	if (bytes > largest)
+		mt_store_relaxed(&largest_bytes, bytes);
+	return 2 * (int64_t)mt_max_u64(bytes, largest) - 1;
+}
+
 /* Returns free memory that an unmapped block would have left to other processes. A small amount
  * beside the limit stays: the program will use it again. */
 static void reclaim_after_free(size_t bytes)
 {
 	static struct mt_heap_reuse reuse;
+	int64_t keeps = libc_keeps(bytes);
 	struct mt_ceiling ceiling;
 	struct mt_reclaimable left;
 	int64_t room, most;
@@ -543,8 +556,7 @@ static void reclaim_after_free(size_t bytes)
 	most = mt_min_i64(ceiling.limit_bytes / FREE_MAX_SHARE, room);
 	if (left.free_bytes <= most || left.free_bytes < STEP_BYTES)
 		return;
-	if (bytes < MT_GLIBC_MMAP_THRESHOLD_MOST &&
-	    left.free_bytes <= mt_min_i64(LIBC_KEEPS_BYTES, room) &&
+	if (left.free_bytes <= mt_min_i64(keeps, room) &&
 	    mt_heap_is_reused(&reuse, (size_t)(left.live_bytes - ceiling.floor_bytes),
 			      (size_t)left.free_bytes))
 		return;

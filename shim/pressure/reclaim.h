@@ -47,8 +47,8 @@ void mt_reclaim_run(uint64_t fresh_bytes);
 
 /* Called after a large block of so many bytes was freed; 0: as many in parts. Returns free memory
  * of more than 1/8 of the limit, or so much that an equal allocation elsewhere would pass the
- * limit. Of blocks that libc would not map by themselves, 64 MB stay if the program uses them again
- * and again: libc keeps as much. Keeps errno. */
+ * limit. What libc would keep, too, stays if the program uses it again and again: less than twice
+ * its largest block below 32 MB. Keeps errno. */
 void mt_reclaim_after_large_free(size_t bytes);
 
 /* Notes that free memory was returned: the next sample starts a new measurement. */

@@ -20,12 +20,12 @@ struct node {
 	char data[];
 };
 
-static struct node *build(long bytes)
+static struct node *build(long bytes, size_t least)
 {
 	struct node *first = NULL;
 
 	while (bytes > 0) {
-		size_t size = 20 + (size_t)rand() % 300;
+		size_t size = least + (size_t)rand() % 300;
 		struct node *node = malloc(sizeof(*node) + size);
 
 		if (!node)
@@ -50,10 +50,10 @@ static void drop(struct node *node)
 
 static long reloads(long bytes, int count)
 {
-	struct node *now = build(bytes);
+	struct node *now = build(bytes, 20);
 
 	for (int i = 0; i < count; i++) {
-		struct node *next = build(bytes);
+		struct node *next = build(bytes, 20);
 
 		drop(now);
 		now = next;
@@ -91,14 +91,14 @@ static long worker(long bytes)
 {
 	static struct node *lists[LISTS_MOST];
 	static void *kept[LISTS_MOST];
-	struct node *volatile parents = build(5 << 19);
+	struct node *volatile parents = build(5 << 19, 200);
 
 	if (fork()) {
 		wait(NULL);
 		exit(0);
 	}
 	for (long i = 0; i < bytes / LIST_BYTES && i < LISTS_MOST; i++) {
-		lists[i] = build(LIST_BYTES);
+		lists[i] = build(LIST_BYTES, 200);
 		kept[i] = malloc(100);
 	}
 	for (int i = 0; i < LISTS_MOST; i++)
