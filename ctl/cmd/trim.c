@@ -160,7 +160,8 @@ static void print_gc(const struct mt_stats_cleanup *cleanup)
 		     "long; a cleanup follows it");
 	else if (cleanup->gc_state == MT_GC_BLOCKED)
 		puts("  gc waits: the main thread is in a system call; it runs when it "
-		     "returns, or after 2 s if other threads of Python have grown the heap");
+		     "returns, or after 2 s if two other threads of Python, or one by 64 MB, have "
+		     "grown the heap");
 	else if (cleanup->gc_state == MT_GC_SHARED)
 		puts("  gc is left out: it would copy memory that is shared with forked processes");
 }

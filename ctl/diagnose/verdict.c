@@ -837,7 +837,7 @@ static void decide_build_up(const struct mt_facts *facts, const struct mt_trend 
 	struct mt_finding *finding = add_growing(facts, trend, &guess, &wait, out);
 
 	mt_finding_show(finding, is_live ? "live memory" : "resident memory", "built_up_s",
-			growing_s(facts, trend), "%s, much of which came within %.0f s",
+			growing_s(facts, trend), "%s, after %.0f s of growth",
 			mt_text_bytes(mt_text_round_u64(trend->last)).text,
 			growing_s(facts, trend));
 	show_wait(facts, &wait, finding, out);
