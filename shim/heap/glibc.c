@@ -234,6 +234,10 @@ int mt_glibc_trim(size_t pad)
 /* A process wakes up with 16 MB of old blocks as a maximum: their trims take some ms in all. */
 #define TRIM_OLD_BYTES (1u << 20)
 
+/* In fast bins, that such a trim merges: 64 of the smallest blocks, each with two neighbours, whose
+ * own in two lists are written to. That is less than what may be shared anyway. */
+#define OLD_UNMERGED_MOST (2u << 10)
+
 /* Freed since the last trim. The first one also finds what was free before. No ordering. */
 static _Atomic size_t old_freed_bytes = TRIM_OLD_BYTES;
 
@@ -260,7 +264,7 @@ static bool copies_little(void)
 	struct mt_mallinfo info;
 
 	return mt_rss_shared_are_known_few() ||
-	       (mt_glibc_info(&info) && info.fsmblks <= MT_GLIBC_UNMERGED_MOST) ||
+	       (mt_glibc_info(&info) && info.fsmblks <= OLD_UNMERGED_MOST) ||
 	       mt_rss_shared_are_few();
 }
 

@@ -165,10 +165,6 @@ void mt_glibc_leave_break(void);
  * mt_glibc_trim_old is due: after the first one, and after each MB. */
 bool mt_glibc_note_old_free(size_t bytes);
 
-/* In fast bins: a trim merges so much first, and writes to each block, also if its page is shared
- * with forked processes. */
-#define MT_GLIBC_UNMERGED_MOST (16u << 10)
-
 /* Returns what lies free in glibc's heap to the kernel, if such blocks were freed since the last
  * call. Not if it would write to more in fast bins, and many pages are shared with forked
  * processes. May read a file after a fork. Keeps errno. */

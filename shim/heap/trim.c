@@ -17,6 +17,9 @@
 #include "sys/saturating.h"
 #include "sys/attr.h"
 
+/* in fast bins, that a purge may write to */
+#define UNMERGED_MOST_BYTES (16u << 10)
+
 /* A heap that has grown by less than this share is taken to be as large as before. */
 #define SAME_SHARE 8
 
@@ -54,7 +57,7 @@ bool mt_heap_purge_copies(bool may_ask)
 	uint32_t forks = mt_rss_shared_forks();
 
 	if (unmerged_bytes && !mt_rss_shared_are_known_few() &&
-	    unmerged_bytes() > MT_GLIBC_UNMERGED_MOST && (!may_ask || !mt_rss_shared_are_few()))
+	    unmerged_bytes() > UNMERGED_MOST_BYTES && (!may_ask || !mt_rss_shared_are_few()))
 		return true;
 	mt_purge_allow_trim(forks);
 	return false;
