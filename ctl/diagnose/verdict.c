@@ -150,16 +150,20 @@ static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 	return mt_sat_sub(anon, most_mb * MT_MIB + mt_facts_last(facts)->arenas_bytes);
 }
 
+static bool sleeps_by_choice(const struct mt_facts *facts)
+{
+	return facts->asleep && !facts->is_fork && mt_facts_variable(facts, "MT_MIN_MB") &&
+	       !diagnose_past_malloc(facts);
+}
+
 /* Why there are no figures. The shim sleeps while malloc has allocated little: other memory comes
  * from elsewhere, such as V8's heap; or while the user's MT_MIN_MB is not reached. */
 static void show_sleep(const struct mt_facts *facts, struct mt_finding *finding)
 {
-	bool is_chosen = mt_facts_variable(facts, "MT_MIN_MB") && !diagnose_past_malloc(facts);
-
 	if (facts->asleep)
 		mt_finding_show(finding, "the shim", "asleep", 1, "asleep: %s",
-				is_chosen ? "MT_MIN_MB is not reached"
-					  : "malloc has allocated little");
+				sleeps_by_choice(facts) ? "MT_MIN_MB is not reached"
+							: "malloc has allocated little");
 	else if (!facts->awake && facts->process.shimmed && *facts->why_not)
 		mt_finding_show(finding, "the shim", "asleep", 0, "%s", facts->why_not);
 }
@@ -375,11 +379,9 @@ void mt_rule_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
 	if (facts->awake || diagnose_past_malloc(facts))
 		mt_finding_advise(finding, "Look for memory mapped past malloc: mmap in libraries, "
 					   "thread stacks, JIT code.");
-	else if (facts->process.shimmed)
-		mt_finding_advise(finding, facts->asleep ? "Start it with MT_MIN_MB=0: then it has "
-							   "figures of what of it is live."
-							 : "See what mtctl doctor PID says of its "
-							   "files.");
+	else if (sleeps_by_choice(facts))
+		mt_finding_advise(finding, "Start it with MT_MIN_MB=0: then it has figures of what "
+					   "of it is live.");
 }
 
 struct mt_short_text mt_diagnose_time(double seconds)

@@ -539,7 +539,10 @@ static bool symbols_same_file(const struct mt_symbols *symbols, uint64_t one, ui
 
 bool mt_symbols_is_shim(const struct mt_symbols *symbols, uint64_t return_address)
 {
-	return symbols_same_file(symbols, return_address, symbols->library_start + 1);
+	const struct mapping *mapping = find(symbols, return_address ? return_address - 1 : 0);
+
+	return (mapping && strcmp(mt_text_basename(mapping->path), MT_SHIM_NAME) == 0) ||
+	       symbols_same_file(symbols, return_address, symbols->library_start + 1);
 }
 
 /* ---- symbolizer ---- */

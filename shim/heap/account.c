@@ -567,10 +567,10 @@ void mt_account_event_note_callers(bool wanted)
 		changed();
 }
 
-void mt_account_event_freed_large(size_t bytes)
+void mt_account_event_freed_large(void)
 {
 	if (listener())
-		listener()->freed_large(bytes);
+		listener()->freed_large();
 }
 
 void mt_account_event_purged(void)

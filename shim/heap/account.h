@@ -161,8 +161,8 @@ struct mt_allocation_listener {
 	bool (*note)(uint64_t fresh_bytes);
 	/* Takes its time; none of the allocator's locks is held and none of ours. */
 	void (*run)(uint64_t fresh_bytes);
-	/* mt_account_event_freed_large */
-	void (*freed_large)(size_t bytes);
+	/* The calling thread has freed a large block. */
+	void (*freed_large)(void);
 	/* A cleanup has returned free memory. */
 	void (*purged)(void);
 };
@@ -170,9 +170,8 @@ struct mt_allocation_listener {
 /* Once, before the process has a second thread of ours. listener: never freed. */
 void mt_account_event_listen(const struct mt_allocation_listener *listener);
 
-/* Over jemalloc: the calling thread has freed a large block of so many bytes; 0: as much, in parts
- * that realloc has cut off or in an arena that it was the last to leave. */
-void mt_account_event_freed_large(size_t bytes);
+/* Over jemalloc: the calling thread has freed a large block, or realloc has cut off as much. */
+void mt_account_event_freed_large(void);
 
 /* The calling thread has taken so many more bytes of pages for Python's objects. */
 void mt_account_event_objects(uint64_t bytes);

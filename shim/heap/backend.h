@@ -148,9 +148,8 @@ struct mt_backend_hooks {
 	void (*thread_born)(void *counters);
 	/* A thread has allocated MT_BACKEND_EVENT_BYTES. None of jemalloc's locks is held. */
 	void (*allocated)(void);
-	/* A thread has freed a large block of so many bytes; 0: realloc has cut off as much as one,
-	 * or the last thread has left an arena. As above. */
-	void (*freed_large)(size_t bytes);
+	/* A thread has freed a large block, or realloc has cut off as much. As above. */
+	void (*freed_large)(void);
 	/* A thread has freed about so many bytes. As above. */
 	void (*freed)(uint64_t bytes);
 };

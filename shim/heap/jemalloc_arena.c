@@ -39,7 +39,7 @@ void *__wrap_je_large_malloc(void *thread, void *arena, size_t bytes, bool zero)
 void *__wrap_je_large_palloc(void *thread, void *arena, size_t bytes, size_t alignment, bool zero);
 
 /* All are written while there is one thread. */
-static void (*on_freed)(size_t bytes);
+static void (*on_freed)(void);
 static bool has_begun;
 static unsigned int shared_index;
 static void *shared;                         /* the arena of large blocks; NULL: jemalloc chooses */
@@ -150,7 +150,7 @@ void mt_je_arena_decay(void *thread, void *arena, bool is_background, bool all)
 
 	je_arena_decay(thread, arena, is_background, has_much && !mt_worker_is_running());
 	if (has_much && on_freed)
-		on_freed(0);
+		on_freed();
 }
 
 /* ---- large blocks that are freed or shrunk ---- */
@@ -187,7 +187,7 @@ MT_TLS bool mt_jemalloc_thread_grows;
 
 static _Atomic size_t shrunk_bytes; /* since the last call of on_freed; counter, no ordering */
 
-void mt_jemalloc_large_use(void (*freed)(size_t bytes))
+void mt_jemalloc_large_use(void (*freed)(void))
 {
 	on_freed = freed;
 	if (&je_opt_disable_large_size_classes)
@@ -239,7 +239,7 @@ void __wrap_je_large_dalloc(void *thread, void *extent)
 	__real_je_large_dalloc(thread, extent);
 	if (mt_unlikely(bytes >= MT_JEMALLOC_LARGE_LEAST) && on_freed &&
 	    mt_jemalloc_thread_has_allocated())
-		on_freed(bytes);
+		on_freed();
 }
 
 /* If the heap grows, what is cut off a block is of no use to the next block of that size: it goes
@@ -273,7 +273,7 @@ void *__wrap_je_large_ralloc(void *thread, void *arena, void *block, size_t byte
 		return fresh;
 	if (mt_add_relaxed(&shrunk_bytes, cut) + cut >= MT_JEMALLOC_LARGE_LEAST && on_freed) {
 		mt_store_relaxed(&shrunk_bytes, 0);
-		on_freed(0);
+		on_freed();
 	}
 	return fresh;
 }

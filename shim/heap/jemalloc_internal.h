@@ -210,7 +210,7 @@ bool mt_jemalloc_reuse_is_sparse(size_t bytes);
  * the user says otherwise. freed: called by the thread that has freed such a block, or whose
  * realloc brings the bytes cut off since the last call to as many, with none of jemalloc's locks
  * held. Never called by a version of jemalloc whose functions are others. */
-void mt_jemalloc_large_use(void (*freed)(size_t bytes));
+void mt_jemalloc_large_use(void (*freed)(void));
 
 /* Once, by the thread that starts jemalloc, before another uses it: finds out how large blocks are
  * told. Frees one of 128 kB if the version of jemalloc has no function for that. */

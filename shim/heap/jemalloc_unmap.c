@@ -10,7 +10,6 @@
 #include "heap/jemalloc_internal.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
-#include "heap/trim.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -22,6 +21,8 @@
 #define KEPT_LEAST_BYTES (2u << 20)
 /* Free bytes also stay mapped if they are so small a share of what could still be mapped. */
 #define ROOM_SHARE 8
+/* A heap that has grown by less than this share is taken to be as large as before. */
+#define SAME_SHARE 8
 /* Each hole may be a mapping more, and the kernel allows 65,530: so many holes fit in the limit. */
 #define HOLES_MOST       16384
 #define HOLE_LEAST_BYTES (64u << 10) /* and the step of it: whole pages of any size */
@@ -121,7 +122,9 @@ void *__wrap_je_emap_try_acquire_edata_neighbor_expand(void *thread, void *emap,
 static _Atomic size_t kept_bytes;  /* 0: address space is not returned; no ordering */
 static _Atomic size_t least_bytes; /* smaller extents stay mapped; likewise */
 static _Atomic size_t freed_bytes; /* since the last look; counter, no ordering */
-static struct mt_heap_reuse reuse;
+/* at the last purge for what was freed: active pages; at the largest: with the free ones. No
+ * ordering */
+static _Atomic size_t left_bytes, size_bytes;
 static _Atomic int probe_protection; /* mmap's protection, or MT_JEMALLOC_NO_PROBE; no ordering */
 static _Atomic bool is_full;         /* the kernel has once refused a mapping; flag, no ordering */
 static _Atomic bool is_refused;      /* and did so since the last sweep; likewise */
@@ -471,6 +474,21 @@ static bool can_map(size_t bytes, int protection, int flags)
 	return true;
 }
 
+/* Returns whether the program has taken again what was free at a purge, and no more: then it may do
+ * so once more, and would fault for each page. Notes a purge if not. */
+static bool is_reusing(const struct mt_heap_figures *pages)
+{
+	size_t size = pages->active_bytes + pages->dirty_bytes;
+	size_t purged_size = mt_load_relaxed(&size_bytes);
+
+	if (pages->active_bytes >= mt_load_relaxed(&left_bytes) &&
+	    size <= purged_size + purged_size / SAME_SHARE)
+		return true;
+	mt_store_relaxed(&left_bytes, pages->active_bytes);
+	mt_store_relaxed(&size_bytes, mt_max_u64(size, purged_size));
+	return false;
+}
+
 /* Returns whether the free pages may stay mapped: the program reuses them, and they are few or
  * little beside what it could map by itself. Pages that are locked go only with their mapping. */
 static bool may_stay(size_t kept)
@@ -478,8 +496,7 @@ static bool may_stay(size_t kept)
 	int protection = mt_load_relaxed(&probe_protection);
 	struct mt_heap_figures pages;
 
-	if (!mt_jemalloc_pages(&pages) ||
-	    !mt_heap_is_reused(&reuse, pages.active_bytes, pages.dirty_bytes))
+	if (!mt_jemalloc_pages(&pages) || !is_reusing(&pages))
 		return false;
 	return protection == MT_JEMALLOC_NO_PROBE || pages.dirty_bytes < kept / 2 ||
 	       can_map(ROOM_SHARE * pages.dirty_bytes, protection,

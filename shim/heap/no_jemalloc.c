@@ -8,24 +8,20 @@
 #include "heap/entries.h"
 #include "heap/jemalloc_internal.h"
 
+/* what stands in for jemalloc does nothing with what it is given */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 const bool mt_jemalloc_is_built = false;
 
 const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,
 					     const struct mt_backend_hooks *given, char *out_conf,
 					     size_t out_conf_bytes)
 {
-	(void)config;
-	(void)given;
-	(void)out_conf;
-	(void)out_conf_bytes;
 	return NULL;
 }
 
 bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed)
 {
-	(void)counters;
-	(void)out_allocated;
-	(void)out_freed;
 	return false;
 }
 
@@ -52,7 +48,6 @@ void mt_heap_serve_jemalloc(void)
 
 void mt_heap_event_at_next_call(bool wanted)
 {
-	(void)wanted;
 }
 
 const struct mt_heap_ops *mt_jemalloc_ops(void)
@@ -67,14 +62,10 @@ bool mt_jemalloc_take_key(void)
 
 void mt_jemalloc_prof_begin(const char *conf)
 {
-	(void)conf;
 }
 
 bool mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once)
 {
-	(void)limit_bytes;
-	(void)probe;
-	(void)at_once;
 	return false;
 }
 
@@ -96,37 +87,20 @@ void mt_jemalloc_fork_child(void)
 
 int je_mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes)
 {
-	(void)name;
-	(void)old;
-	(void)old_bytes;
-	(void)new;
-	(void)new_bytes;
 	return ENOENT;
 }
 
 int je_mallctlnametomib(const char *name, size_t *mib, size_t *mib_length)
 {
-	(void)name;
-	(void)mib;
-	(void)mib_length;
 	return ENOENT;
 }
 
 int je_mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes, void *new,
 		    size_t new_bytes)
 {
-	(void)mib;
-	(void)mib_length;
-	(void)old;
-	(void)old_bytes;
-	(void)new;
-	(void)new_bytes;
 	return ENOENT;
 }
 
 void je_malloc_stats_print(void (*write)(void *, const char *), void *argument, const char *options)
 {
-	(void)write;
-	(void)argument;
-	(void)options;
 }

@@ -20,9 +20,6 @@
 /* in fast bins, that a purge may write to */
 #define UNMERGED_MOST_BYTES (16u << 10)
 
-/* A heap that has grown by less than this share is taken to be as large as before. */
-#define SAME_SHARE 8
-
 /* longest wait of a thread of the program for one step */
 #define RECLAIM_STEP_NS (10 * MT_NS_PER_MS)
 
@@ -205,17 +202,4 @@ enum mt_reclaimed mt_heap_reclaim(uint64_t keep_bytes, uint64_t patience_ns)
 void mt_heap_trim_fork_child(void)
 {
 	mt_lock_reset(&lock);
-}
-
-bool mt_heap_is_reused(struct mt_heap_reuse *reuse, size_t active_bytes, size_t free_bytes)
-{
-	size_t size = active_bytes + free_bytes;
-	size_t purged_size = mt_load_relaxed(&reuse->size_bytes);
-
-	if (active_bytes >= mt_load_relaxed(&reuse->left_bytes) &&
-	    size <= purged_size + purged_size / SAME_SHARE)
-		return true;
-	mt_store_relaxed(&reuse->left_bytes, active_bytes);
-	mt_store_relaxed(&reuse->size_bytes, mt_max_u64(size, purged_size));
-	return false;
 }

@@ -4,9 +4,7 @@
 #ifndef MT_HEAP_TRIM_H
 #define MT_HEAP_TRIM_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "heap/backend.h"
 #include "core/components.h"
@@ -40,18 +38,6 @@ bool mt_heap_purge_copies(bool may_ask);
  * are left (the backend's reclaim). Any thread of the program, also from inside malloc once the
  * block is made. patience_ns: how long to wait for the purge lock. */
 enum mt_reclaimed mt_heap_reclaim(uint64_t keep_bytes, uint64_t patience_ns);
-
-/* Whether the program takes again what is purged: what a limit has had purged under it. All 0 at
- * first. No ordering: two threads at once may purge once more or less. */
-struct mt_heap_reuse {
-	_Atomic size_t left_bytes; /* active at the last purge for what was freed */
-	_Atomic size_t size_bytes; /* active and free at the largest of them */
-};
-
-/* Returns whether the program has taken again what was free at a purge, and no more: then it may do
- * so once more, and would fault for each page. Notes a purge, which the caller makes, if not. Never
- * waits. */
-bool mt_heap_is_reused(struct mt_heap_reuse *reuse, size_t active_bytes, size_t free_bytes);
 
 /* Returns the free pages of Python's objects alone; likewise, with a patience of 10 ms a step. */
 void mt_heap_reclaim_objects(void);

@@ -12,7 +12,6 @@
 #include "core/thread.h"
 #include "heap/account.h"
 #include "heap/backend.h"
-#include "heap/glibc.h"
 #include "heap/trim.h"
 #include "pressure/pressure_internal.h"
 #include "sys/atomic.h"
@@ -526,50 +525,29 @@ MT_COLD void mt_reclaim_run(uint64_t fresh_bytes)
 	errno = kept;
 }
 
-/* Returns what libc may keep free after such a free: less than twice its largest block so far, and
- * nothing of blocks that it always maps by themselves. */
-static int64_t libc_keeps(size_t bytes)
-{
-	static _Atomic size_t largest_bytes; /* no ordering: a lost one comes again */
-	size_t largest = mt_load_relaxed(&largest_bytes);
-
-	if (bytes >= MT_GLIBC_MMAP_THRESHOLD_MOST)
-		return 0;
-	if (bytes > largest)
-		mt_store_relaxed(&largest_bytes, bytes);
-	return 2 * (int64_t)mt_max_u64(bytes, largest) - 1;
-}
-
 /* Returns free memory that an unmapped block would have left to other processes. A small amount
  * beside the limit stays: the program will use it again. */
-static void reclaim_after_free(size_t bytes)
+static void reclaim_after_free(void)
 {
-	static struct mt_heap_reuse reuse;
-	int64_t keeps = libc_keeps(bytes);
 	struct mt_ceiling ceiling;
 	struct mt_reclaimable left;
-	int64_t room, most;
+	int64_t most;
 
 	if (!read_reclaimable(0, &ceiling, &left) || !ceiling.exact)
 		return;
-	room = ceiling.limit_bytes - left.live_bytes - left.free_bytes;
-	most = mt_min_i64(ceiling.limit_bytes / FREE_MAX_SHARE, room);
-	if (left.free_bytes <= most || left.free_bytes < STEP_BYTES)
-		return;
-	if (left.free_bytes <= mt_min_i64(keeps, room) &&
-	    mt_heap_is_reused(&reuse, (size_t)(left.live_bytes - ceiling.floor_bytes),
-			      (size_t)left.free_bytes))
-		return;
-	reclaim(&ceiling, &left, most > 0 ? (uint64_t)most / 2 : 0, FREE_WAIT_NS);
+	most = mt_min_i64(ceiling.limit_bytes / FREE_MAX_SHARE,
+			  ceiling.limit_bytes - left.live_bytes - left.free_bytes);
+	if (left.free_bytes > most && left.free_bytes >= STEP_BYTES)
+		reclaim(&ceiling, &left, most > 0 ? (uint64_t)most / 2 : 0, FREE_WAIT_NS);
 }
 
-MT_COLD void mt_reclaim_after_large_free(size_t bytes)
+MT_COLD void mt_reclaim_after_large_free(void)
 {
 	int kept = errno;
 
 	if (mt_load_relaxed(&has_ceiling) && !mt_thread_is_ours() && !mt_loader_is_inside() &&
 	    !mt_raw_clone_is_child())
-		reclaim_after_free(bytes);
+		reclaim_after_free();
 	errno = kept;
 }
 
@@ -629,7 +607,7 @@ void mt_reclaim_run_on_worker(void)
 	mt_assert(mt_thread_is_ours());
 	compare(0);
 	if (mt_exchange_relaxed(&is_left, false))
-		reclaim_after_free(0);
+		reclaim_after_free();
 }
 
 void mt_reclaim_disable(void)

@@ -10,7 +10,6 @@
 #define MT_PRESSURE_RECLAIM_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* The size of the heap. */
@@ -45,11 +44,9 @@ bool mt_reclaim_count(uint64_t allocated_bytes);
  * in a child that runs on its parent's memory. */
 void mt_reclaim_run(uint64_t fresh_bytes);
 
-/* Called after a large block of so many bytes was freed; 0: as many in parts. Returns free memory
- * of more than 1/8 of the limit, or so much that an equal allocation elsewhere would pass the
- * limit. What libc would keep, too, stays if the program uses it again and again: less than twice
- * its largest block below 32 MB. Keeps errno. */
-void mt_reclaim_after_large_free(size_t bytes);
+/* Called after a large block was freed. Returns free memory of more than 1/8 of the limit, or so
+ * much that an equal allocation elsewhere would pass the limit. Keeps errno. */
+void mt_reclaim_after_large_free(void);
 
 /* Notes that free memory was returned: the next sample starts a new measurement. */
 void mt_reclaim_note_purge(void);

@@ -54,21 +54,7 @@ static uint64_t spared(uint64_t freed_bytes, uint64_t limit_bytes)
 	uint64_t count, ns;
 
 	look_after_free(start(), freed_bytes, limit_bytes);
-	mt_reclaim_after_large_free(freed_bytes);
-	mt_reclaim_read_counters(&count, &ns);
-	return count;
-}
-
-/* The same for ten blocks that take turns. */
-static uint64_t spared_in_turns(uint64_t block_bytes, uint64_t limit_bytes)
-{
-	const struct mt_backend *backend = start();
-	uint64_t count, ns;
-
-	for (int turn = 0; turn < 10; turn++) {
-		look_after_free(backend, block_bytes, limit_bytes);
-		mt_reclaim_after_large_free(block_bytes);
-	}
+	mt_reclaim_after_large_free();
 	mt_reclaim_read_counters(&count, &ns);
 	return count;
 }
@@ -86,16 +72,6 @@ Test(reclaim, leaves_to_others_more_than_an_eighth_of_the_limit)
 Test(reclaim, keeps_little_beside_the_limit)
 {
 	cr_expect_eq(spared(40 * MB, 400 * MB), 0);
-}
-
-Test(reclaim, keeps_what_takes_turns_if_libc_would)
-{
-	cr_expect_eq(spared_in_turns(20 * MB, 100 * MB), 1);
-}
-
-Test(reclaim, keeps_nothing_that_libc_unmaps_although_it_takes_turns)
-{
-	cr_expect_eq(spared_in_turns(40 * MB, 160 * MB), 10);
 }
 
 #endif

@@ -215,19 +215,6 @@ def test_memory_that_is_turned_over_near_the_limit_is_left_alone(run, env, limit
 	assert faults_a_block(got) < faults_a_block(without) + FAULTS_OF_SOME_PURGES
 
 
-def test_buffers_that_take_turns_under_a_limit_cost_no_faults_that_glibc_spares(run, env, bare, limited, compile_c, backend):
-	"""20 MB of them were more than an eighth of this limit, and purged at each free: 5,000 faults a round."""
-	group = limited(136)
-	command = [compile_c("pressure_frames.c"), "200"]
-
-	without = run(command, bare, preexec_fn=group.enter)
-	got = run(command, env(), preexec_fn=group.enter)
-
-	assert got.returncode == 0, got.stderr
-	assert faults_a_block(without) < 100
-	assert faults_a_block(got) < 400
-
-
 # Where each of nine purges a second takes 16 MB.
 FAULTS_OF_SOME_PURGES = 0.1
 
