@@ -382,6 +382,8 @@ void mt_rule_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
 	else if (sleeps_by_choice(facts))
 		mt_finding_advise(finding, "Start it with MT_MIN_MB=0: then it has figures of what "
 					   "of it is live.");
+	else if (!facts->asleep && facts->process.shimmed)
+		mt_finding_advise(finding, "See what mtctl doctor PID says of its files.");
 }
 
 struct mt_short_text mt_diagnose_time(double seconds)

@@ -1,11 +1,13 @@
 #include "ctl/process/preload.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "ctl/output/text.h"
@@ -199,20 +201,38 @@ static struct looked {
 	bool is_library;
 } looked[1024];
 
+/* Reads the head from the memory of the process: its file may be gone, or on a file system that
+ * does not answer. If that may not be read, from the file. */
+static size_t read_head(pid_t pid, const struct mt_maps_line *mapping, char head[HEAD_BYTES])
+{
+	struct iovec to = {head, HEAD_BYTES},
+		     from = {(void *)(uintptr_t)mapping->start, HEAD_BYTES};
+	ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
+	char path[PATH_MAX + 32], *text;
+	size_t length = 0;
+
+	if (got >= 0 || errno != EPERM)
+		return got < 0 ? 0 : (size_t)got;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->name);
+	text = mt_read_file_first(path, HEAD_BYTES, &length);
+	if (text)
+		memcpy(head, text, length);
+	free(text);
+	return text ? length : 0;
+}
+
 static bool has_mark(pid_t pid, const struct mt_maps_line *mapping)
 {
 	struct looked *file = &looked[mapping->inode % (sizeof(looked) / sizeof(looked[0]))];
-	char path[PATH_MAX + 32], *head;
-	size_t length = 0;
+	char head[HEAD_BYTES];
+	size_t length;
 
 	if (file->inode == mapping->inode && file->device == mapping->device)
 		return file->is_library;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->name);
-	head = mt_read_file_first(path, HEAD_BYTES, &length);
+	length = read_head(pid, mapping, head);
 	*file = (struct looked){mapping->device, mapping->inode,
-				head && length > SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0 &&
+				length > SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0 &&
 					memmem(head, length, mark, strlen(mark))};
-	free(head);
 	return file->is_library;
 }
 

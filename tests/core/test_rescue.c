@@ -308,7 +308,7 @@ static void *ask_often(void *path)
 		request.asked_ns = began_ns;
 		(void)!pwrite(fd, &request, sizeof(request),
 			      offsetof(struct mt_control_file, rescue));
-		while (seen_ns != request.asked_ns && mt_os_now_ns() - began_ns < 1000000000)
+		while (seen_ns != request.asked_ns && mt_os_now_ns() - began_ns < 20 * MT_NS_PER_S)
 			;
 		if (seen_ns != request.asked_ns)
 			break; /* lost */

@@ -203,6 +203,9 @@ def test_a_library_of_another_name_is_known_while_its_process_is_asleep(ctl, env
 	assert "carries the shim" in ctl("look", process.pid).stdout
 	assert f"{process.pid}  asleep" in ctl("ps").stdout
 
+	renamed.unlink()  # as an upgrade by rename does
+	assert "carries the shim" in ctl("look", process.pid).stdout
+
 
 def test_a_library_of_another_name_is_acted_on_as_any_and_its_own_frames_are_no_sites(env, steer, awake, control, run, compile_c, renamed):
 	settings = dict(env(MIN_MB=0, PROF="on"), LD_PRELOAD=renamed)

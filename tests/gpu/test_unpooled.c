@@ -13,6 +13,7 @@
 
 #include "gpu/context.h"
 #include "gpu/unpooled.h"
+#include "valgrind.h"
 
 #define THREADS 8
 
@@ -302,7 +303,8 @@ Test(unpooled, grows_to_300000_records_without_a_long_stall)
 	/* A table of 262,144 buckets rewritten at once takes tens of milliseconds, each smaller one
 	 * half of that: three at least are above 4 ms. Two may be the machine's own: a virtual one
 	 * counts as ours what its host took (24 ms were seen). */
-	cr_expect_leq(stalls_count, 2, "%u stalls", stalls_count);
+	if (!is_under_valgrind())
+		cr_expect_leq(stalls_count, 2, "%u stalls", stalls_count);
 	for (uint64_t key = 1; key <= 300000; key++)
 		cr_assert_eq(drop(MT_UNPOOLED_async, key << 9), 1);
 }
