@@ -194,46 +194,49 @@ bool mt_library_version(const char *path, char *out, size_t out_bytes)
 	return at != NULL;
 }
 
-/* Files that were looked at, by inode: all processes map the same ones. */
-static struct looked {
-	dev_t device;
-	uint64_t inode; /* 0: none yet */
-	bool is_library;
-} looked[1024];
-
-/* Reads the head from the memory of the process: its file may be gone, or on a file system that
- * does not answer. If that may not be read, from the file. */
-static size_t read_head(pid_t pid, const struct mt_maps_line *mapping, char head[HEAD_BYTES])
+static bool is_marked(const char *head, size_t length)
 {
-	struct iovec to = {head, HEAD_BYTES},
-		     from = {(void *)(uintptr_t)mapping->start, HEAD_BYTES};
-	ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
-	char path[PATH_MAX + 32], *text;
-	size_t length = 0;
-
-	if (got >= 0 || errno != EPERM)
-		return got < 0 ? 0 : (size_t)got;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->name);
-	text = mt_read_file_first(path, HEAD_BYTES, &length);
-	if (text)
-		memcpy(head, text, length);
-	free(text);
-	return text ? length : 0;
+	return length > SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0 &&
+	       memmem(head, length, mark, strlen(mark));
 }
 
+/* The answer for a file is kept: all processes map the same ones. */
+static bool file_is_marked(pid_t pid, const struct mt_maps_line *mapping)
+{
+	static struct {
+		dev_t device;
+		uint64_t inode; /* 0: none yet */
+		bool is_marked;
+	} known[1024], *file;
+	char path[PATH_MAX + 32], *head;
+	size_t length = 0;
+
+	file = &known[mapping->inode % (sizeof(known) / sizeof(known[0]))];
+	if (file->inode == mapping->inode && file->device == mapping->device)
+		return file->is_marked;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, mapping->name);
+	head = mt_read_file_first(path, HEAD_BYTES, &length);
+	if (!head)
+		return false;
+	file->device = mapping->device;
+	file->inode = mapping->inode;
+	file->is_marked = is_marked(head, length);
+	free(head);
+	return file->is_marked;
+}
+
+/* Reads the memory of the process: the file may be gone, or on a file system that does not answer.
+ * What a process has written to its own says nothing of others. If it may not be read, the file. */
 static bool has_mark(pid_t pid, const struct mt_maps_line *mapping)
 {
-	struct looked *file = &looked[mapping->inode % (sizeof(looked) / sizeof(looked[0]))];
 	char head[HEAD_BYTES];
-	size_t length;
+	struct iovec to = {head, sizeof(head)},
+		     from = {(void *)(uintptr_t)mapping->start, sizeof(head)};
+	ssize_t got = process_vm_readv(pid, &to, 1, &from, 1, 0);
 
-	if (file->inode == mapping->inode && file->device == mapping->device)
-		return file->is_library;
-	length = read_head(pid, mapping, head);
-	*file = (struct looked){mapping->device, mapping->inode,
-				length > SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0 &&
-					memmem(head, length, mark, strlen(mark))};
-	return file->is_library;
+	if (got < 0 && errno == EPERM)
+		return file_is_marked(pid, mapping);
+	return got > 0 && is_marked(head, (size_t)got);
 }
 
 bool mt_library_is_at(pid_t pid, const struct mt_maps_line *mapping, bool *out_deleted)
@@ -248,20 +251,18 @@ bool mt_library_is_at(pid_t pid, const struct mt_maps_line *mapping, bool *out_d
 
 bool mt_library_is_rewritten(const struct mt_process *process, uint64_t woke_ns)
 {
-	char *maps = mt_process_maps(process->pid), *rest = maps, seen_by_it[PATH_MAX + 32] = "";
+	char *maps = mt_process_maps(process->pid), *rest = maps, seen_by_it[PATH_MAX + 32];
 	struct mt_maps_line line;
 	struct stat status;
-	uint64_t inode = 0;
+	bool found = false;
 
-	while (!*seen_by_it && mt_maps_next(&rest, &line)) {
-		if (line.start != process->library_start)
-			continue;
-		inode = line.inode;
+	while (!found && mt_maps_next(&rest, &line))
+		found = line.start == process->library_start;
+	if (found)
 		snprintf(seen_by_it, sizeof(seen_by_it), "/proc/%d/root%s", (int)process->pid,
 			 line.name);
-	}
 	free(maps);
-	return stat(seen_by_it, &status) == 0 && status.st_ino == inode &&
+	return found && stat(seen_by_it, &status) == 0 && status.st_ino == line.inode &&
 	       (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec >
 		       woke_ns;
 }

@@ -23,8 +23,8 @@ const char *mt_preload_allocator(const char *path);
  * library that is replaced by rename stays mapped as it was; one that is written in place changes
  * under the process. */
 
-/* Returns whether an executable mapping of the process is of the library: by the name of its file,
- * also of one that was replaced, else by the version in the head of the file, whatever its name.
+/* Returns whether an executable mapping of the process is of the library: by its file's name, also
+ * of one that was replaced, else by the version in the head of what is mapped, whatever its name.
  * May wait for the file system: for a child (ctl/process/watchdog.h). *out_deleted: the file was
  * replaced or removed. */
 struct mt_maps_line;

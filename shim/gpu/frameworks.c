@@ -26,11 +26,12 @@ void mt_frameworks_note(const char *path, struct mt_frameworks_seen *seen)
 	seen->cupy |= strstr(path, "/cupy/cuda/memory") != NULL;
 }
 
-static const char *explain(uint64_t choice, const struct mt_launch_env *facts,
-			   const struct mt_frameworks_seen *seen)
+/* Returns why allocations are only counted; NULL: the pool serves them. */
+static const char *why_account(uint64_t choice, const struct mt_launch_env *facts,
+			       const struct mt_frameworks_seen *seen)
 {
 	if (choice == MT_CUDA_POOL)
-		return "pool";
+		return NULL;
 	if (choice == MT_CUDA_ACCOUNT)
 		return "account";
 	if (seen->sanitizer || facts->cuda_injected)
@@ -41,19 +42,21 @@ static const char *explain(uint64_t choice, const struct mt_launch_env *facts,
 		return "account: JAX's caching allocator sits on top";
 	if (seen->tensorflow && !facts->tensorflow_without_bfc)
 		return "account: TensorFlow's caching allocator sits on top";
-	if (seen->cupy)
-		return "account: CuPy's memory pool sits on top";
-	return seen->torch ? "pool: PyTorch's own cache is off" : "pool";
+	return seen->cupy ? "account: CuPy's memory pool sits on top" : NULL;
 }
 
 struct mt_frameworks_verdict mt_frameworks_decide(uint64_t choice,
 						  const struct mt_launch_env *facts,
 						  const struct mt_frameworks_seen *seen)
 {
-	const char *text = explain(choice, facts, seen);
+	const char *why = why_account(choice, facts, seen);
 
-	return (struct mt_frameworks_verdict){
-		.mode = begins(text, "pool") ? MT_POOL_POOL : MT_POOL_ACCOUNT, .text = text};
+	if (why)
+		return (struct mt_frameworks_verdict){.mode = MT_POOL_ACCOUNT, .text = why};
+	return (struct mt_frameworks_verdict){.mode = MT_POOL_POOL,
+					      .text = choice != MT_CUDA_POOL && seen->torch
+							      ? "pool: PyTorch's own cache is off"
+							      : "pool"};
 }
 
 static int note_object(struct dl_phdr_info *info, size_t bytes, void *seen)
