@@ -647,6 +647,7 @@ MT_COLD void mt_asleep_free_old(void *ptr)
 	if (mt_unlikely(mt_page_flags_any()))
 		drop_flags(ptr, mt_glibc_usable(ptr));
 	mt_glibc_uncount(bytes);
+	mt_glibc_fill_cache(bytes);
 	libc.free(ptr);
 	if (mt_unlikely(mt_glibc_note_old_free(bytes)) && mt_state_is_own_process())
 		mt_os_own_stack_call(trim_old, NULL);

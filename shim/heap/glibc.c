@@ -231,15 +231,28 @@ int mt_glibc_trim(size_t pad)
 	return mt_glibc_ops() && libc.malloc_trim ? libc.malloc_trim(pad) : 0;
 }
 
-/* A process wakes up with 16 MB of old blocks as a maximum: their trims take some ms in all. */
-#define TRIM_OLD_BYTES (1u << 20)
+/* A trim comes after so many bytes of old blocks, or half of those that are left: if they go in no
+ * order, most pages come free with the last ones. A process wakes up with 16 MB as a maximum: the
+ * trims take some ms in all. */
+#define TRIM_OLD_MOST  (1u << 20)
+#define TRIM_OLD_LEAST (16u << 10)
 
 /* In fast bins, that such a trim merges: 64 of the smallest blocks, each with two neighbours, whose
  * own in two lists are written to. That is less than what may be shared anyway. */
 #define OLD_UNMERGED_MOST (2u << 10)
 
 /* Freed since the last trim. The first one also finds what was free before. No ordering. */
-static _Atomic size_t old_freed_bytes = TRIM_OLD_BYTES;
+static _Atomic size_t old_freed_bytes = TRIM_OLD_MOST;
+static _Atomic size_t trim_old_bytes = TRIM_OLD_MOST;
+
+/* libc's cache of a thread: more blocks of a size than it holds (7, from 2.42 on 16), and its sizes,
+ * as malloc_usable_size tells them. */
+#define CACHED_MOST  24
+#define CACHED_FIRST 24u
+#define CACHED_STEP  16u
+#define CACHED_SIZES 64u
+
+static _Atomic uint64_t filled_sizes; /* a bit for each, of one thread; no ordering */
 
 /* What a thread that was inside libc's malloc needs to leave it, also if it does not run for a
  * while. Not by its lock: a handler may move the break that has interrupted malloc. */
@@ -255,27 +268,52 @@ void mt_glibc_leave_break(void)
 
 bool mt_glibc_note_old_free(size_t bytes)
 {
-	return bytes + mt_add_relaxed(&old_freed_bytes, bytes) >= TRIM_OLD_BYTES;
+	return bytes + mt_add_relaxed(&old_freed_bytes, bytes) >= mt_load_relaxed(&trim_old_bytes);
 }
 
 /* Returns whether a trim writes to few pages that are shared with forked processes. */
-static bool copies_little(void)
+static bool copies_little(size_t unmerged_bytes)
 {
-	struct mt_mallinfo info;
-
-	return mt_rss_shared_are_known_few() ||
-	       (mt_glibc_info(&info) && info.fsmblks <= OLD_UNMERGED_MOST) ||
+	return mt_rss_shared_are_known_few() || unmerged_bytes <= OLD_UNMERGED_MOST ||
 	       mt_rss_shared_are_few();
+}
+
+/* What a thread frees stays in its cache of libc's, and each block there keeps a page of old ones.
+ * So the cache is filled with blocks that lie together. Not if pages are shared with forked
+ * processes: past the cache a free writes to its neighbours, too. */
+void mt_glibc_fill_cache(size_t bytes)
+{
+	size_t size = (bytes - CACHED_FIRST) / CACHED_STEP;
+	uint64_t bit;
+	void *blocks[CACHED_MOST];
+
+	if (bytes < CACHED_FIRST || size >= CACHED_SIZES)
+		return;
+	bit = (uint64_t)1 << size;
+	if ((mt_load_relaxed(&filled_sizes) & bit) || mt_load_relaxed(&is_break_left) ||
+	    !mt_rss_shared_are_known_few())
+		return;
+	atomic_fetch_or_explicit(&filled_sizes, bit, memory_order_relaxed);
+	for (int i = 0; i < CACHED_MOST; i++)
+		blocks[i] = libc.malloc(bytes);
+	/* those that were in the cache come first */
+	for (int i = CACHED_MOST - 1; i >= 0; i--)
+		libc.free(blocks[i]);
 }
 
 void mt_glibc_trim_old(void)
 {
 	bool is_left = mt_load_relaxed(&is_break_left);
+	struct mt_mallinfo info;
 	int kept = errno;
 
 	if (!mt_exchange_relaxed(&old_freed_bytes, 0) || !mt_glibc_range_bytes() ||
-	    !copies_little())
+	    !copies_little(mt_glibc_info(&info) ? info.fsmblks : SIZE_MAX))
 		return;
+	if (info.uordblks)
+		mt_store_relaxed(
+			&trim_old_bytes,
+			mt_max_u64(mt_min_u64(info.uordblks / 2, TRIM_OLD_MOST), TRIM_OLD_LEAST));
 	/* what is freed later at the end goes back at once, as it would without the shim */
 	if (!is_left)
 		mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);

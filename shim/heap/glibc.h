@@ -161,8 +161,12 @@ int mt_glibc_trim(size_t pad);
  * first call takes 20 ms, in which a thread that is inside glibc's malloc leaves it. */
 void mt_glibc_leave_break(void);
 
-/* Another allocator serves, and a block of glibc's from before was freed. Returns whether
- * mt_glibc_trim_old is due: after the first one, and after each MB. */
+/* Another allocator serves, and a block of glibc's from before, of so many usable bytes, is freed
+ * next. Fills the thread's cache of that size, once in a process. */
+void mt_glibc_fill_cache(size_t bytes);
+
+/* Such a block was freed. Returns whether mt_glibc_trim_old is due: after the first one, and after
+ * each MB, or half of what is left. */
 bool mt_glibc_note_old_free(size_t bytes);
 
 /* Returns what lies free in glibc's heap to the kernel, if such blocks were freed since the last

@@ -6,11 +6,14 @@
 #include "core/init.h"
 #include "core/services.h"
 #include "core/worker.h"
+#include "core/state.h"
 #include "heap/account.h"
+#include "heap/backend.h"
 #include "heap/entries.h"
 #include "heap/trim.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
+#include "sys/loader.h"
 #include "sys/os.h"
 #include "sys/rss.h"
 #include "sys/saturating.h"
@@ -21,8 +24,9 @@
 #define LONGEST_STEPS 16u
 
 #define PURGE_WAIT_NS (10 * MT_NS_PER_MS)
-/* the page faults with which the program takes pages back cost so many times what the purge does */
-#define FAULTS_SHARE 4u
+/* what a purge costs, with the page faults by which the program takes the pages back: so many times
+ * its own time */
+#define FAULTS_SHARE 6u
 
 /* counters, no ordering */
 static _Atomic uint64_t counted_bytes; /* since the last step */
@@ -175,6 +179,99 @@ static void objects_grew(uint64_t bytes)
 	errno = kept;
 }
 
+/* ---- free memory of a process without a worker ---- */
+
+/* free and resident: less is not worth a purge */
+#define FREE_LEAST_BYTES MT_MIB
+/* may be spent on purges before MT_BUDGET_PCT of the time is the limit */
+#define CREDIT_NS (300 * MT_NS_PER_MS)
+/* Memory that was taken back within this time was purged in vain. After some such purges in turn
+ * there is a pause, which doubles with each. */
+#define VAIN_NS        (50 * MT_NS_PER_MS)
+#define VAIN_MOST      4u
+#define PAUSE_LEAST_NS (20 * MT_NS_PER_MS)
+#define PAUSES_MOST    6u
+
+/* Free when this process was forked, shared with its parent and of use to nobody else. No
+ * ordering. */
+static _Atomic uint64_t inherited_bytes;
+
+/* No ordering: two threads may purge at once. */
+static _Atomic uint64_t purge_next_ns, purged_ns, paid_ns;
+static _Atomic uint32_t vain_count;
+
+static MT_TLS uint64_t purged_allocated_bytes; /* by this thread, at its last purge */
+
+/* Returns the bytes that are free and resident; 0: unknown, or the heap is just starting. */
+static uint64_t free_bytes(void)
+{
+	const struct mt_backend *backend = mt_backend();
+	struct mt_heap_figures pages = {0};
+
+	return backend && backend->pages && backend->pages(&pages) ? pages.dirty_bytes : 0;
+}
+
+static uint64_t pause_after(uint32_t vain)
+{
+	if (vain <= VAIN_MOST)
+		return 0;
+	return PAUSE_LEAST_NS << mt_min_u64(vain - VAIN_MOST, PAUSES_MOST);
+}
+
+/* Returns how long the next purge waits. What one call after another frees is one purge. */
+static uint64_t count_vain(uint64_t now_ns)
+{
+	uint64_t allocated = mt_account_own_allocated();
+	bool is_refilled = allocated - purged_allocated_bytes >= FREE_LEAST_BYTES;
+	uint64_t since_ns = mt_sat_sub(now_ns, mt_exchange_relaxed(&purged_ns, now_ns));
+	uint32_t vain = mt_load_relaxed(&vain_count);
+
+	purged_allocated_bytes = allocated;
+	if (is_refilled)
+		vain = since_ns < pause_after(vain) + VAIN_NS ? vain + 1 : 0;
+	mt_store_relaxed(&vain_count, vain);
+	return pause_after(vain);
+}
+
+static void purge_small(void *unused)
+{
+	uint64_t budget_pct = mt_config()->budget_pct; /* once: it may become 0 at any time */
+	uint64_t now_ns = mt_os_now_ns(), cost_ns = mt_os_thread_cpu_ns(), paid;
+
+	(void)unused;
+	if (!budget_pct)
+		return;
+	(void)mt_heap_reclaim(0, PURGE_WAIT_NS);
+	cost_ns = mt_sat_sub(mt_os_thread_cpu_ns(), cost_ns) * FAULTS_SHARE;
+	paid = mt_max_u64(mt_load_relaxed(&paid_ns),
+			  mt_sat_sub(now_ns, CREDIT_NS * 100 / budget_pct));
+	paid += cost_ns * 100 / budget_pct;
+	mt_store_relaxed(&paid_ns, paid);
+	mt_store_relaxed(&purge_next_ns, mt_max_u64(paid, now_ns + count_vain(now_ns)));
+}
+
+static bool has_much_free(void)
+{
+	uint64_t now = free_bytes();
+
+	if (now < mt_load_relaxed(&inherited_bytes))
+		mt_store_relaxed(&inherited_bytes, now);
+	return now >= mt_load_relaxed(&inherited_bytes) + FREE_LEAST_BYTES;
+}
+
+void mt_growth_freed(uint64_t bytes)
+{
+	int kept = errno;
+
+	if (mt_worker_is_running())
+		return;
+	mt_growth_without_worker(bytes);
+	if (has_much_free() && mt_state_is_on() && mt_state_is_own_process() &&
+	    !mt_loader_is_inside() && mt_os_now_ns() >= mt_load_relaxed(&purge_next_ns))
+		mt_os_own_stack_call(purge_small, NULL);
+	errno = kept;
+}
+
 void mt_growth_begin(void)
 {
 	mt_object_heap_listen(objects_grew, mt_heap_reclaim_objects);
@@ -190,5 +287,8 @@ void mt_growth_fork_child(void)
 	mt_store_relaxed(&steps, 0);
 	mt_store_relaxed(&distance, 1);
 	mt_store_relaxed(&has_failed, false);
+	mt_store_relaxed(&inherited_bytes, free_bytes());
+	mt_store_relaxed(&purge_next_ns, 0);
+	mt_store_relaxed(&vain_count, 0);
 	mt_heap_event_at_next_call(at_once);
 }

@@ -56,6 +56,12 @@ static void thread_born(void *counters)
 	mt_growth_without_worker(MT_BACKEND_EVENT_BYTES);
 }
 
+static void freed_large(void)
+{
+	mt_growth_freed(0);
+	mt_account_event_freed_large();
+}
+
 static bool serve_embedded(bool at_once, const struct mt_backend_hooks *hooks)
 {
 	mt_account_start(NULL, mt_worker_handle_main_exit);
@@ -92,8 +98,8 @@ static void serve(bool on)
 	static struct mt_backend_hooks hooks = {
 		.thread_born = thread_born,
 		.allocated = jemalloc_event,
-		.freed_large = mt_account_event_freed_large,
-		.freed = mt_growth_without_worker,
+		.freed_large = freed_large,
+		.freed = mt_growth_freed,
 	};
 
 	if (!on) {

@@ -408,7 +408,8 @@ void mt_jemalloc_large_classes(size_t least_bytes, size_t *out_count, size_t *ou
 #define MT_JEMALLOC_MOVE_LEAST (128u << 10)
 /* bytes: larger blocks begin at a page; of smaller ones the holes are skipped in a copy */
 #define MT_JEMALLOC_PAGE_LEAST (1u << 20)
-/* bytes: of smaller ones only those of which less than half is resident; a copy is faster */
+/* bytes: smaller ones are copied if most of both places is resident, which is faster; below
+ * MT_JEMALLOC_PAGE_LEAST only those are moved of which less than half is resident */
 #define MT_JEMALLOC_MOVE_ALWAYS (4u << 20)
 
 /* Grows a large block in place if jemalloc can. Returns whether it must be moved instead. */

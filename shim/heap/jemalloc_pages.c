@@ -364,7 +364,15 @@ bool mt_jemalloc_is_move(void *ptr, size_t bytes)
 
 	return held >= MT_JEMALLOC_MOVE_LEAST && bytes > held &&
 	       je_xallocx(ptr, bytes, 0, 0) < bytes &&
-	       (held >= MT_JEMALLOC_MOVE_ALWAYS || is_sparse(ptr, held));
+	       (held >= MT_JEMALLOC_PAGE_LEAST || is_sparse(ptr, held));
+}
+
+/* Whether the pages are there already, and the block's own too: then a copy is faster, and no page
+ * more is resident. */
+static bool is_better_copied(const void *fresh, const void *ptr, size_t held)
+{
+	return held >= MT_JEMALLOC_PAGE_LEAST && held < MT_JEMALLOC_MOVE_ALWAYS &&
+	       !is_sparse(fresh, held) && !is_sparse(ptr, held);
 }
 
 /* The whole pages of [from, to), whose content is needed no more. */
@@ -521,6 +529,12 @@ void *mt_jemalloc_move(void *ptr, size_t bytes)
 	if (!fresh)
 		return NULL;
 	held = je_malloc_usable_size(ptr);
+	if (is_better_copied(fresh, ptr, held)) {
+		memcpy(fresh, ptr, held);
+		je_free(ptr);
+		errno = kept;
+		return fresh;
+	}
 	move(fresh, ptr, held, (je_malloc_usable_size(fresh) - held) / page * page);
 	arena = arena_of(ptr);
 	je_free(ptr);

@@ -4,7 +4,12 @@
  *   trims COUNT       calls malloc_trim after each of COUNT pairs; us of CPU time for each
  *   child             forks; kB that the child has written
  *   worker MB         forks beside blocks of its own; the child builds lists of MB in all, keeps a
- *                     block behind each, drops them and lies idle; kB of anonymous memory */
+ *                     block behind each, drops them and lies idle; kB of anonymous memory
+ *   frees BYTES MB COUNT      fills MB in blocks of BYTES and frees them, COUNT times; kB of
+ *                             anonymous memory
+ *   child_frees BYTES MB COUNT  the same in a forked child of a parent that has done it
+ *   evicts MB BYTES TURNS     holds MB in blocks of up to BYTES; each of TURNS new ones takes the
+ *                             place of others; kB of anonymous memory */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +112,73 @@ static long worker(long bytes)
 	return parents && kept[0] ? rollup_kb("Anonymous:") : 0;
 }
 
+static long frees(size_t size, long bytes, int count)
+{
+	long blocks_count = bytes / (long)size;
+	char **blocks = calloc((size_t)blocks_count, sizeof(*blocks));
+
+	if (!blocks)
+		abort();
+	for (int round = 0; round < count; round++) {
+		for (long i = 0; i < blocks_count; i++) {
+			blocks[i] = malloc(size);
+			memset(blocks[i], 1, size);
+		}
+		for (long i = 0; i < blocks_count; i++)
+			free(blocks[i]);
+	}
+	free(blocks);
+	return rollup_kb("Anonymous:");
+}
+
+static long child_frees(size_t size, long bytes, int count)
+{
+	int ends[2];
+	long kb = 0;
+	pid_t pid;
+
+	(void)frees(size, bytes, count);
+	if (pipe(ends) != 0)
+		abort();
+	pid = fork();
+	if (pid == 0) {
+		kb = frees(size, bytes, count);
+		_exit(write(ends[1], &kb, sizeof(kb)) != sizeof(kb));
+	}
+	if (read(ends[0], &kb, sizeof(kb)) != sizeof(kb) || waitpid(pid, NULL, 0) != pid)
+		abort();
+	return kb;
+}
+
+#define EVICTED_MOST 100000
+
+static long evicts(long most, size_t bytes, int turns)
+{
+	static struct {
+		char *data;
+		size_t size;
+	} held[EVICTED_MOST];
+	int count = 0;
+	long sum = 0;
+
+	for (int i = 0; i < turns; i++) {
+		size_t size = 16 + (size_t)rand() % bytes;
+
+		while (count && (sum + (long)size > most || count == EVICTED_MOST)) {
+			int out = rand() % count;
+
+			sum -= (long)held[out].size;
+			free(held[out].data);
+			held[out] = held[--count];
+		}
+		held[count].data = malloc(size);
+		memset(held[count].data, 1, size);
+		held[count++].size = size;
+		sum += (long)size;
+	}
+	return rollup_kb("Anonymous:");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && strcmp(argv[1], "reloads") == 0)
@@ -117,6 +189,13 @@ int main(int argc, char **argv)
 		printf("%ld\n", child());
 	else if (argc == 3 && strcmp(argv[1], "worker") == 0)
 		printf("%ld\n", worker(atol(argv[2]) << 20));
+	else if (argc == 5 && strcmp(argv[1], "frees") == 0)
+		printf("%ld\n", frees((size_t)atol(argv[2]), atol(argv[3]) << 20, atoi(argv[4])));
+	else if (argc == 5 && strcmp(argv[1], "child_frees") == 0)
+		printf("%ld\n",
+		       child_frees((size_t)atol(argv[2]), atol(argv[3]) << 20, atoi(argv[4])));
+	else if (argc == 5 && strcmp(argv[1], "evicts") == 0)
+		printf("%ld\n", evicts(atol(argv[2]) << 20, (size_t)atol(argv[3]), atoi(argv[4])));
 	else
 		return 2;
 	return 0;

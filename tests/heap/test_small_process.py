@@ -41,6 +41,31 @@ def test_a_worker_that_was_forked_and_grew_returns_what_it_freed_before_it_woke_
 	assert shimmed < 5300
 
 
+@pytest.mark.parametrize("size", [1000, 100_000, 2_000_000])
+@pytest.mark.parametrize("who", ["frees", "child_frees"])
+def test_a_process_too_small_for_a_worker_returns_what_it_frees(numbers, who, size):
+	"""It kept all of it: 20 workers of 10 MB that took turns were killed at 200 MB, where they live bare at 17."""
+	plain, shimmed = numbers(who, size, 10, 3)
+
+	assert plain < 2000
+	assert shimmed < plain + 3000
+
+
+def test_a_small_process_in_a_tight_loop_keeps_the_pages_that_it_takes_back_at_once(run, env, compile_c):
+	done = run([PYTHON, "-c", "import os, resource, sys; os.spawnv(os.P_WAIT, sys.argv[1], sys.argv[1:]); "
+		"print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt)", compile_c("small_process.c"), "frees", "1000", "10", "100"], env())
+
+	assert int(done.stdout.split()[-1]) < 60_000, "bare 255,000, without any purge 4,000"
+
+
+def test_a_small_process_that_replaces_its_blocks_in_no_order_leaves_libcs_heap(numbers):
+	"""The last MB of them was never trimmed, and libc's cache kept a page for each block in it: 14.8 MB for 9.5."""
+	plain, shimmed = numbers("evicts", 8, 500, 200_000)
+
+	assert plain > 8000
+	assert shimmed < 1.4 * plain
+
+
 def test_malloc_trim_on_libcs_malloc_costs_what_libcs_own_costs(numbers):
 	"""It took 35 us in place of 0.1."""
 	plain, shimmed = numbers("trims", 20_000)
