@@ -106,10 +106,9 @@ map_quiet := -n
 endif
 # Files that define names of libc. A test that is linked with them would have its own malloc wrapped.
 shim_interposing := shim/purge/api.c shim/core/init.c shim/gpu/lookup.c \
-	shim/heap/heap.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/passthrough.c shim/heap/dlsym.c shim/heap/entries.c \
+	shim/heap/heap.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/dlsym.c shim/heap/entries.c \
 	shim/heap/asleep.c shim/heap/malloc_control.c shim/heap/entries_pages.c shim/python/environment.c \
-	shim/compat/compat.c shim/compat/fork.c \
-	$(wildcard shim/signal/*.c)
+	shim/compat/compat.c shim/signal/signal.c
 shim_parts := sys core heap compat pressure purge signal python gpu
 shim_obj := $(foreach part,$(shim_parts),$(patsubst %,$(B)/obj/%.o,$(basename $(filter shim/$(part)/%,$(shim_src) $(shim_asm)))))
 
@@ -134,7 +133,7 @@ $(addprefix $(B)/obj/shim/,sys/loader.o heap/dlsym.o gpu/lookup.o): shim_flags +
 $(addprefix $(B)/obj/shim/,sys/loader.o heap/dlsym.o): shim_flags += -fno-sanitize=all
 
 # A tool behind us (ASan) walks the stack by frame pointers, and would leave out the caller of malloc.
-$(B)/obj/shim/heap/passthrough.o: shim_flags += -fno-omit-frame-pointer
+$(B)/obj/shim/heap/heap.o: shim_flags += -fno-omit-frame-pointer
 
 # Written again only when it differs: CUDA= may change between two runs.
 driver_names = printf '%s\n' '\#include "gpu/driver_functions.def"' '\#define X(name, ...) name;' \
@@ -156,7 +155,7 @@ $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map shim/mtshim.l
 ctl_src := $(sort $(wildcard ctl/*.c ctl/*/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
 # The shim's own parser of a setting's value, its reading of cgroups and of NVML, and what these need.
-ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config.o core/config_value.o core/cgroup.o core/cgroup_path.o core/file_owner.o core/log.o \
+ctl_of_shim := $(addprefix $(B)/obj/shim/,core/config.o core/cgroup.o core/file_owner.o core/log.o \
 	gpu/nvml.o sys/format.o sys/loader.o sys/loader_gate.o sys/lock.o sys/main_thread.o sys/os.o sys/raw_syscall.o)
 # Of libdw only the headers: mtctl loads it when it needs it.
 ctl_packages := jansson libdw zlib

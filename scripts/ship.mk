@@ -35,7 +35,7 @@ $(completions): $(MTCTL) $(subcommand_bin) $(generators)
 	mv -f $@.new $@
 
 # Each time: PREFIX may be another one now.
-$(B)/gen/mtshim.pc: shim/mtshim.pc.in FORCE
+$(B)/gen/mtshim.pc: packaging/mtshim.pc.in FORCE
 	@mkdir -p $(@D)
 	@sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCDIR@|$(INCDIR)|; s|@VERSION@|$(VERSION)|' $< >$@
 

@@ -31,13 +31,6 @@ struct mt_cgroup_path {
 bool mt_cgroup_path_find(const char *root, pid_t pid, const char *controller,
 			 struct mt_cgroup_path *out);
 
-/* Sets *position to a given directory. Returns false if it does not begin with a slash, or is too
- * long. */
-bool mt_cgroup_path_set(const char *root, const char *directory, struct mt_cgroup_path *position);
-
-/* Returns whether the cgroup whose path has this length has such a file. */
-bool mt_cgroup_path_has(const struct mt_cgroup_path *position, size_t length, const char *file);
-
 /* Returns the length of the parent's path, for a cgroup whose path has this length; 0 at the mount
  * point. Pure. */
 size_t mt_cgroup_path_parent(const struct mt_cgroup_path *position, size_t length);

@@ -39,8 +39,8 @@ bool mt_capture_gate_enter(void)
 	if (mt_unlikely(mt_load_relaxed(&closed_count) != 0))
 		return false;
 	mt_lock_check_enter(MT_RANK_gate);
-	atomic_fetch_add_explicit(&inside_count, 1, memory_order_seq_cst);
-	if (mt_likely(atomic_load_explicit(&closed_count, memory_order_seq_cst) == 0))
+	atomic_fetch_add(&inside_count, 1);
+	if (mt_likely(mt_load_seq(&closed_count) == 0))
 		return true;
 	mt_capture_gate_leave();
 	return false;
@@ -77,16 +77,15 @@ static void allow_cancel(void)
 void mt_capture_gate_close(void)
 {
 	forbid_cancel();
-	atomic_fetch_add_explicit(&closed_count, 1, memory_order_seq_cst);
-	for (unsigned round = 0; atomic_load_explicit(&inside_count, memory_order_seq_cst) != 0;
-	     round++)
+	atomic_fetch_add(&closed_count, 1);
+	for (unsigned round = 0; mt_load_seq(&inside_count) != 0; round++)
 		mt_driver_wait_round(round);
 }
 
 static void reopen(void)
 {
 	mt_assert(mt_load_relaxed(&closed_count) > 0);
-	atomic_fetch_sub_explicit(&closed_count, 1, memory_order_seq_cst);
+	atomic_fetch_sub(&closed_count, 1);
 }
 
 void mt_capture_gate_open(void)

@@ -37,7 +37,7 @@ void mt_capture_gate_open(void);
 /* Returns whether the gate is closed: a capture is open, or a context ends (a snapshot). */
 bool mt_capture_is_open(void);
 
-/* ---- captures begin and end: gpu/entries_context.c ---- */
+/* ---- captures begin and end: gpu/entries.c ---- */
 
 /* After the driver's begin, before which the gate was closed. Keeps the stream as capturing on
  * success, else opens the gate again. is_ptsz: a NULL stream means the per-thread default

@@ -1,22 +1,182 @@
 /* gpu/component.c -- the component: the device pool in ticks, cleanups and figures. Calls to the
  * driver are made on the thread of gpu/driver.h, or, `here`, on the calling thread of the program.
- */
+ * And the start of the pool at the first call of a wrapper. */
+#include <errno.h>
+#include <stdlib.h>
 
 #include "core/components.h"
 #include "core/config.h"
 #include "core/control_file.h"
+#include "core/init.h"
 #include "core/services.h"
+#include "core/worker.h"
 #include "gpu/capture.h"
 #include "gpu/driver.h"
+#include "gpu/frameworks.h"
 #include "gpu/oom.h"
 #include "gpu/pool.h"
-#include "gpu/wrapper.h"
 #include "gpu/stats.h"
 #include "gpu/unpooled.h"
+#include "gpu/lookup.h"
 #include "sys/atomic.h"
+#include "sys/attr.h"
 #include "sys/loader.h"
 #include "sys/os.h"
 #include "sys/saturating.h"
+
+enum state { STATE_NONE, STATE_STARTING, STATE_RUNS, STATE_OFF };
+static _Atomic int state;
+
+/* Pool and all threads run: nothing is left to start. release/acquire with what was started. */
+static _Atomic bool is_awake;
+
+/* This thread is starting the pool: the loader may call the program's malloc, which may come back
+ * to us. */
+static MT_TLS bool is_starting;
+
+/* Returns whether the pool has started, here and not only in the parent. */
+static bool pool_is_used(void)
+{
+	return mt_load_acquire(&state) == STATE_RUNS;
+}
+
+/* ---- settings ---- */
+
+static enum mt_pool_mode decide_mode(bool *out_waits)
+{
+	struct mt_frameworks_verdict verdict = mt_frameworks_look();
+
+	*out_waits = verdict.waits;
+	return verdict.mode;
+}
+
+static void fill_settings(struct mt_pool_settings *out)
+{
+	const struct mt_config *cfg = mt_config();
+
+	*out = (struct mt_pool_settings){
+		.decay_ms = cfg->cuda_decay_ms,
+		.low_free_pct = cfg->cuda_low_pct,
+		.mode = decide_mode,
+	};
+}
+
+/* ---- the start of the pool ---- */
+
+/* Returns whether the start is the caller's. While another thread starts the pool, its end is near,
+ * and nothing in it waits for us; but it may be of a lower real-time priority on this very CPU, so
+ * that the wait must end in sleep. */
+static bool take_start(void)
+{
+	for (unsigned round = 0;; round++) {
+		int seen = STATE_NONE;
+
+		if (atomic_compare_exchange_strong_explicit(&state, &seen, STATE_STARTING,
+							    memory_order_acq_rel,
+							    memory_order_acquire))
+			return true;
+		if (seen == STATE_RUNS || seen == STATE_OFF)
+			return false;
+		mt_driver_wait_round(round);
+	}
+}
+
+static bool start_pool(void)
+{
+	const struct mt_driver *driver;
+	struct mt_pool_settings settings;
+	int seen = mt_load_acquire(&state);
+
+	if (seen == STATE_RUNS || seen == STATE_OFF)
+		return seen == STATE_RUNS;
+	if (mt_config()->cuda == MT_CUDA_OFF) {
+		mt_store_release(&state, STATE_OFF);
+		return false;
+	}
+	/* Binding waits for the loader's lock, whose holder may be a constructor that comes here
+	 * too: never with the start in hand. Once it is bound nothing below asks the loader. */
+	if (is_starting || !mt_driver_usable())
+		return false;
+	if (!take_start())
+		return pool_is_used();
+	mt_lock_check_enter(MT_RANK_gpu_start);
+	is_starting = true;
+	driver = mt_driver_usable();
+	if (driver) {
+		fill_settings(&settings);
+		mt_pool_start(driver, &settings);
+	}
+	is_starting = false;
+	mt_lock_check_leave(MT_RANK_gpu_start);
+	mt_store_release(&state, driver ? STATE_RUNS : STATE_NONE);
+	return driver != NULL;
+}
+
+/* ---- the end of the process ---- */
+
+/* The driver takes itself down: our thread makes no further call, and of what it gives back to the
+ * driver no more than the block in hand. A cleanup at the end itself runs on the thread that ends,
+ * and gives back as ever. */
+static void stop_driver_thread(void)
+{
+	if (!mt_state_is_own_process())
+		return;
+	mt_pool_pause_release(true);
+	if (mt_driver_thread_stop())
+		mt_pool_pause_release(false);
+}
+
+/* Exit handlers run last in, first out: ours, of the first allocation, before those of the driver's
+ * initialisation. */
+static void stop_at_exit(void)
+{
+	static _Atomic bool is_registered; /* a forked child inherits that too */
+
+	if (!mt_exchange_relaxed(&is_registered, true))
+		(void)atexit(stop_driver_thread);
+}
+
+/* A process that touches CUDA gets its worker however small it is. */
+static MT_COLD bool start(void)
+{
+	int kept_errno = errno;
+	bool runs, threads;
+
+	mt_init_start_heap();
+	runs = mt_state_is_on() && mt_state_is_own_process() && start_pool();
+	if (runs) {
+		stop_at_exit();
+		/* The driver's own calls go through this thread's descriptors: a thread of the
+		 * program starts it. */
+		threads = mt_worker_is_main_watched() && mt_driver_thread_start();
+		threads = mt_init_start_worker() && threads;
+		mt_store_release(&is_awake, threads);
+		if (threads) {
+			(void)mt_frameworks_look_rescue();
+			mt_control_notify(MT_CONTROL_DEVICES);
+		}
+	}
+	errno = kept_errno;
+	return runs;
+}
+
+bool mt_wrapper_is_on(void)
+{
+	mt_lock_check_foreign_call("the end of the entry before");
+	return mt_load_acquire(&is_awake) || start();
+}
+
+/* A state that was off stays it. Returns whether the parent had begun to start the pool. */
+static bool reset_in_child(void)
+{
+	int seen = mt_load_relaxed(&state);
+
+	if (seen == STATE_NONE || seen == STATE_OFF)
+		return false;
+	mt_store_relaxed(&state, STATE_NONE);
+	mt_store_relaxed(&is_awake, false);
+	return true;
+}
 
 /* released at once, each by a call to the driver; then threads that wait for the memory go on */
 #define TICK_BLOCKS   64u
@@ -80,12 +240,12 @@ static bool run_job(void (*job)(void), bool here)
 
 static bool are_capturing(void)
 {
-	return mt_wrapper_is_used() && mt_capture_is_open();
+	return pool_is_used() && mt_capture_is_open();
 }
 
 static bool have_context(void)
 {
-	const struct mt_driver *driver = mt_wrapper_is_used() ? mt_driver_usable() : NULL;
+	const struct mt_driver *driver = pool_is_used() ? mt_driver_usable() : NULL;
 	struct CUctx_st *context = NULL;
 
 	return driver && driver->cuCtxGetCurrent &&
@@ -96,7 +256,7 @@ static bool have_context(void)
  * stands: 0 after it would say that everything has gone back. */
 static uint64_t used_bytes(bool here)
 {
-	if (!mt_wrapper_is_used())
+	if (!pool_is_used())
 		return 0;
 	(void)run_job(measure_job, here);
 	return mt_os_now_ns() - mt_load_relaxed(&job_used_ns) < USED_NS
@@ -106,19 +266,19 @@ static uint64_t used_bytes(bool here)
 
 static uint64_t live_bytes(void)
 {
-	return mt_wrapper_is_used() ? mt_gpu_stats_live_bytes() : 0;
+	return pool_is_used() ? mt_gpu_stats_live_bytes() : 0;
 }
 
 static uint32_t rows(const struct mt_stats_device **out)
 {
 	*out = NULL;
-	return mt_wrapper_is_used() ? mt_gpu_stats_rows(out) : 0;
+	return pool_is_used() ? mt_gpu_stats_rows(out) : 0;
 }
 
 static void serve(bool on)
 {
 	static const struct mt_devices_ops ops = {
-		.are_used = mt_wrapper_is_used,
+		.are_used = pool_is_used,
 		.are_capturing = are_capturing,
 		.have_context = have_context,
 		.thread_runs = mt_driver_thread_runs,
@@ -139,7 +299,7 @@ static uint64_t pinned_bytes(void)
 	struct mt_unpooled_usage usage;
 	uint64_t bytes = 0;
 
-	for (int device = 0; mt_wrapper_is_used() && device < (int)MT_DEVICES_COUNT; device++) {
+	for (int device = 0; pool_is_used() && device < (int)MT_DEVICES_COUNT; device++) {
 		mt_unpooled_usage(device, &usage);
 		bytes += usage.live_bytes[MT_UNPOOLED_pinned];
 	}
@@ -152,9 +312,9 @@ static enum mt_gpu_state flush(bool here)
 {
 	enum mt_gpu_state result = MT_GPU_NONE;
 
-	if (mt_wrapper_is_used() && mt_capture_is_open())
+	if (pool_is_used() && mt_capture_is_open())
 		result = MT_GPU_CAPTURING;
-	else if (mt_wrapper_is_used() && run_job(flush_job, here))
+	else if (pool_is_used() && run_job(flush_job, here))
 		result = mt_load_relaxed(&job_flushed) ? MT_GPU_DONE : MT_GPU_CAPTURING;
 	mt_store_relaxed(&flush_pending, result == MT_GPU_CAPTURING);
 	return result;
@@ -240,7 +400,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
 	uint64_t next;
 
-	if (!mt_wrapper_is_used())
+	if (!pool_is_used())
 		return UINT64_MAX;
 	if (bits & MT_CONTROL_OOM)
 		mt_oom_finish(false);
@@ -255,7 +415,7 @@ static bool request(const struct mt_request *wanted, enum mt_err *out)
 {
 	if (wanted->kind != MT_REQUEST_SNAPSHOT)
 		return false;
-	*out = mt_wrapper_is_used() ? mt_gpu_stats_write_blocks() : MT_ERR_NOT_AVAILABLE;
+	*out = pool_is_used() ? mt_gpu_stats_write_blocks() : MT_ERR_NOT_AVAILABLE;
 	return true;
 }
 
@@ -263,16 +423,16 @@ static void configure(void)
 {
 	struct mt_pool_settings settings;
 
-	if (!mt_wrapper_is_used())
+	if (!pool_is_used())
 		return;
-	mt_wrapper_fill_settings(&settings);
+	fill_settings(&settings);
 	mt_pool_configure(&settings);
 	next_ns = 0;
 }
 
 static void publish(bool full)
 {
-	if (!mt_wrapper_is_used())
+	if (!pool_is_used())
 		return;
 	mt_gpu_stats_publish(full);
 	mt_gpu_rescue_publish();
@@ -280,13 +440,13 @@ static void publish(bool full)
 
 static void reset_peak(void)
 {
-	if (mt_wrapper_is_used())
+	if (pool_is_used())
 		mt_pool_reset_peak();
 }
 
 static void stop(void)
 {
-	if (mt_wrapper_is_used())
+	if (pool_is_used())
 		mt_oom_finish(true);
 }
 
@@ -295,7 +455,7 @@ static void stop(void)
 static void fork_child(void)
 {
 	mt_driver_fork_child();
-	if (!mt_wrapper_fork_child())
+	if (!reset_in_child())
 		return;
 	mt_pool_fork_child();
 	mt_capture_fork_child();

@@ -372,9 +372,7 @@ static void fold(struct mt_context *context)
 	struct mt_pool_device *device = mt_context_device(context);
 
 	mt_assert(context->users == 0);
-#define X(name)                                                                                    \
-	atomic_fetch_add_explicit(&device->past.name, mt_counter(&context->counters.name),         \
-				  memory_order_relaxed);
+#define X(name) mt_add_relaxed(&device->past.name, mt_counter(&context->counters.name));
 	MT_CONTEXT_TOTALS(X)
 #undef X
 	memset((void *)&context->counters, 0, sizeof(context->counters));
@@ -444,7 +442,7 @@ MT_COLD uint32_t mt_context_pause(struct CUctx_st *handle)
 
 	if (!context)
 		return MT_NO_INIT;
-	atomic_store_explicit(&context->is_ending, true, memory_order_seq_cst);
+	mt_store_seq(&context->is_ending, true);
 	for (unsigned round = 0; users && mt_os_now_ns() - start_ns < REST_NS; round++) {
 		mt_lock_lock(&context->lock);
 		users = context->users;

@@ -187,7 +187,7 @@ static inline enum mt_pool_mode mt_context_mode(const struct mt_context *context
 
 static inline bool mt_context_is_ending(const struct mt_context *context)
 {
-	return atomic_load_explicit(&context->is_ending, memory_order_seq_cst);
+	return mt_load_seq(&context->is_ending);
 }
 
 /* Counters: the context's lock is held, so a plain add is enough; readers may lag. */
@@ -334,8 +334,7 @@ static inline bool mt_context_is_on(const struct mt_context *context, int device
  * blocks freed meanwhile go straight to the driver. */
 static inline bool mt_context_has_shortage(struct mt_context *context)
 {
-	return atomic_load_explicit(&mt_context_device(context)->shortages, memory_order_seq_cst) >
-	       0;
+	return mt_load_seq(&mt_context_device(context)->shortages) > 0;
 }
 
 /* ---- contexts that begin and end, as the wrappers report them. Threads of the program, no lock
@@ -371,8 +370,7 @@ void mt_context_ended(struct CUctx_st *handle, uint32_t init);
 #define MT_EACH_CONTEXT(context)                                                                   \
 	for (struct mt_context *context = mt_pool.contexts,                                        \
 			       *context##_end =                                                    \
-				       context + atomic_load_explicit(&mt_pool.contexts_count,     \
-								      memory_order_acquire);       \
+				       context + mt_load_acquire(&mt_pool.contexts_count);         \
 	     context < context##_end; context++)
 
 /* What the contexts of a device hold of the driver; their counters are read without locks. */

@@ -28,6 +28,16 @@ MT_DRIVER_WRAPPED(X)
 MT_DRIVER_QUERIES(X)
 #undef X
 
+/* ---- gpu/component.c: the start of the pool at the first call of a wrapper ---- */
+
+/* Starts the pool, the thread that calls the driver, and the worker. Returns whether the wrappers
+ * are to do their work; false (MT_CUDA=off, the shim is off, no driver yet, a process that runs on
+ * another's memory): the call is handed on as it is. Cheap after the first time. Keeps errno. A
+ * thread of the program; never from inside dlsym. */
+bool mt_wrapper_is_on(void);
+
+/* ---- gpu/lookup.c ---- */
+
 #pragma GCC visibility push(hidden)
 
 /* Returns the index of exactly this symbol of libcuda; -1: none. */

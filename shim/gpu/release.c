@@ -87,17 +87,17 @@ uint32_t mt_pool_read_begin(int number)
 {
 	struct mt_pool_device *device = mt_pool_device(number);
 
-	atomic_fetch_add_explicit(&device->readers, 1, memory_order_seq_cst);
-	if (mt_unlikely(atomic_load_explicit(&device->releasing_count, memory_order_seq_cst)))
+	atomic_fetch_add(&device->readers, 1);
+	if (mt_unlikely(mt_load_seq(&device->releasing_count)))
 		wait_for_others(number, OTHERS_NS);
-	return atomic_load_explicit(&device->releases, memory_order_seq_cst);
+	return mt_load_seq(&device->releases);
 }
 
 bool mt_pool_read_end(int number, uint32_t releases)
 {
 	struct mt_pool_device *device = mt_pool_device(number);
-	bool is_exact = atomic_load_explicit(&device->releases, memory_order_seq_cst) == releases &&
-			!atomic_load_explicit(&device->releasing_count, memory_order_seq_cst);
+	bool is_exact = mt_load_seq(&device->releases) == releases &&
+			!mt_load_seq(&device->releasing_count);
 
 	mt_assert(mt_load_relaxed(&device->readers) > 0);
 	atomic_fetch_sub_explicit(&device->readers, 1, memory_order_release);
@@ -107,7 +107,7 @@ bool mt_pool_read_end(int number, uint32_t releases)
 /* Returns whether a thread reads the free memory: it goes before the worker. */
 static bool has_readers(const struct mt_pool_device *device)
 {
-	return atomic_load_explicit(&device->readers, memory_order_seq_cst) > 0;
+	return mt_load_seq(&device->readers) > 0;
 }
 
 static void wait_for_readers(const struct mt_pool_device *device)
@@ -226,8 +226,8 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 	while (!is_over) {
 		if (rule->is_background)
 			wait_for_readers(device);
-		atomic_fetch_add_explicit(&device->releasing_count, counts, memory_order_seq_cst);
-		atomic_fetch_add_explicit(&device->releases, counts, memory_order_seq_cst);
+		atomic_fetch_add(&device->releasing_count, counts);
+		atomic_fetch_add(&device->releases, counts);
 		do {
 			uint64_t bytes = release_one(context, rule);
 
@@ -237,7 +237,7 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 		if (released_bytes)
 			wait_for_stream(context, rule->is_background);
 		mt_assert(mt_load_relaxed(&device->releasing_count) >= counts);
-		atomic_fetch_sub_explicit(&device->releasing_count, counts, memory_order_seq_cst);
+		atomic_fetch_sub(&device->releasing_count, counts);
 	}
 	return released_bytes;
 }
@@ -441,8 +441,7 @@ static void count_shortage(int device, uint32_t delta)
 {
 	for (int i = 0; i < MT_POOL_DEVICES; i++)
 		if (device == MT_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
-			atomic_fetch_add_explicit(&mt_pool.devices[i].shortages, delta,
-						  memory_order_seq_cst);
+			atomic_fetch_add(&mt_pool.devices[i].shortages, delta);
 }
 
 /* -1: the device of the current context, else all. */

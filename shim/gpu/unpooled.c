@@ -260,3 +260,43 @@ MT_COLD void mt_unpooled_fork_child(void)
 	mt_slab_forget(&records);
 	mt_lock_reset(&unpooled_lock);
 }
+
+/* ---- the size of an array ---- */
+
+/* Source: cuda.h, CUDA_ARRAY3D_*. */
+#define SPARSE           0x40u
+#define DEFERRED_MAPPING 0x80u
+
+/* Bits of a channel by CUarray_format. Compressed and planar formats, those of graphics and video,
+ * count as 0 bytes. */
+static uint64_t bits_of(int format, unsigned int channels)
+{
+	static const unsigned char bits[0x21] = {
+		[0x01] = 8,  [0x02] = 16, [0x03] = 32, [0x08] = 8,
+		[0x09] = 16, [0x0a] = 32, [0x10] = 16, [0x20] = 32};
+
+	return (unsigned int)format < sizeof(bits) ? (uint64_t)bits[format] * channels : 0;
+}
+
+/* An extent of 0: the array lacks this dimension. */
+static uint64_t extent(uint64_t elements)
+{
+	return elements ? elements : 1;
+}
+
+uint64_t mt_unpooled_array3d_bytes(const struct mt_cu_array3d_descriptor *descriptor)
+{
+	if (descriptor->flags & (SPARSE | DEFERRED_MAPPING))
+		return 0;
+	return extent(descriptor->width) * extent(descriptor->height) * extent(descriptor->depth) *
+	       bits_of(descriptor->format, descriptor->channels) / 8;
+}
+
+uint64_t mt_unpooled_array_bytes(const struct mt_cu_array_descriptor *descriptor)
+{
+	return mt_unpooled_array3d_bytes(
+		&(struct mt_cu_array3d_descriptor){.width = descriptor->width,
+						   .height = descriptor->height,
+						   .format = descriptor->format,
+						   .channels = descriptor->channels});
+}

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "gpu/blocks.h"
+#include "gpu/driver_abi.h"
 
 /* Kinds of memory, in the order of the stats file. Columns: name, functions. */
 #define MT_UNPOOLED_KINDS(X)                                                                       \
@@ -105,5 +106,12 @@ static inline uint64_t mt_unpooled_device_bytes(const struct mt_unpooled_usage *
 
 /* The child holds nothing: its records belong to a driver that does not answer there. */
 void mt_unpooled_fork_child(void);
+
+/* Return the bytes of an array by its description: a lower bound, since the driver rounds by rules
+ * of its own, and does not tell the size before 12.x. 0 for an unknown format, and for an array
+ * without memory of its own (sparse, deferred mapping). Of a mipmapped array the first level, three
+ * quarters of it or more. Pure. */
+uint64_t mt_unpooled_array_bytes(const struct mt_cu_array_descriptor *descriptor);
+uint64_t mt_unpooled_array3d_bytes(const struct mt_cu_array3d_descriptor *descriptor);
 
 #endif

@@ -226,7 +226,7 @@ const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,
 					     const struct mt_backend_hooks *given, char *out_conf,
 					     size_t out_conf_bytes);
 const struct mt_backend *mt_system_backend(const struct mt_config *config,
-					   const struct mt_backend_identity *identity);
+					   const struct mt_backend_identity *next_one);
 
 /* Once, in the constructor, by the thread that runs it: from here on the functions by which the
  * next allocator tells its figures and returns memory may be called. */

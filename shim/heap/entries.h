@@ -52,10 +52,6 @@ bool mt_heap_is_shadowed(void);
  * in line. */
 const struct mt_heap_ops *mt_heap_shadowed_ops(void);
 
-/* Functions that pass on to the next allocator in line, and check growth now and then
- * (heap/passthrough.c). */
-const struct mt_heap_ops *mt_passthrough_ops(void);
-
 /* Notes that a call has reached malloc while the heap starts; see mt_heap_is_shadowed. */
 bool mt_heap_was_called(void);
 

@@ -1,6 +1,6 @@
 /* heap/entries_pages.c -- wraps the calls of libc that set flags on pages, and notes the pages
  * (heap/page_flags.h), and those that limit the program's memory. A bare system call through
- * syscall() comes by compat/fork.c. Any thread and any signal handler. */
+ * syscall() comes by compat/compat.c. Any thread and any signal handler. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

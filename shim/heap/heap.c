@@ -30,6 +30,81 @@
 #include "sys/os.h"
 #include "sys/rss.h"
 
+/* ---- over an allocator whose block sizes the shim cannot read ---- */
+
+/* The requested bytes alone are summed, so that growth is checked every MT_GROWTH_STEP_BYTES of a
+ * thread. */
+
+/* A copy: one load finds the function. */
+static struct mt_heap_ops behind;
+
+static MT_COLD void check_growth(struct mt_thread_counters *counters)
+{
+	int kept = errno;
+
+	counters->next_event_bytes = counters->allocated_bytes + MT_GROWTH_STEP_BYTES;
+	mt_growth_note();
+	errno = kept;
+}
+
+static inline void *note_bytes(void *block, size_t requested)
+{
+	struct mt_thread_counters *counters = &mt_thread_counters;
+
+	/* Nothing for a failed request: two huge ones would wrap the sum around, and growth would
+	 * never be checked again. */
+	if (mt_unlikely(mt_account_bump(&counters->allocated_bytes, block ? requested : 0) >=
+			counters->next_event_bytes))
+		check_growth(counters);
+	return block;
+}
+
+static void *noted_malloc(size_t size)
+{
+	return note_bytes(behind.malloc(size), size);
+}
+
+static void *noted_calloc(size_t count, size_t size)
+{
+	return note_bytes(behind.calloc(count, size), count * size);
+}
+
+static void *noted_realloc(void *ptr, size_t size)
+{
+	return note_bytes(behind.realloc(ptr, size), size);
+}
+
+static void *noted_memalign(size_t alignment, size_t size)
+{
+	return note_bytes(behind.memalign(alignment, size), size);
+}
+
+static void *noted_aligned_alloc(size_t alignment, size_t size)
+{
+	return note_bytes(behind.aligned_alloc(alignment, size), size);
+}
+
+static int noted_posix_memalign(void **out, size_t alignment, size_t size)
+{
+	int answer = behind.posix_memalign(out, alignment, size);
+
+	note_bytes(answer == 0 ? *out : NULL, size);
+	return answer;
+}
+
+/* free and malloc_usable_size go straight to the allocator. */
+static const struct mt_heap_ops *passthrough_ops(void)
+{
+	static struct mt_heap_ops ops;
+
+	behind = *mt_system_plain_ops();
+	ops = behind;
+#define X(type, name, params, args) ops.name = noted_##name;
+	MT_HEAP_ALLOCATING(X)
+#undef X
+	return &ops;
+}
+
 /* ---- the first call ---- */
 
 /* Over jemalloc: the calling thread has allocated a MB more. */
@@ -89,7 +164,7 @@ static void serve_system(const struct mt_backend_hooks *hooks)
 		return;
 	}
 	mt_account_watch_main(mt_worker_handle_main_exit);
-	mt_heap_serve(mt_backend_is_shadowed() ? mt_heap_shadowed_ops() : mt_passthrough_ops());
+	mt_heap_serve(mt_backend_is_shadowed() ? mt_heap_shadowed_ops() : passthrough_ops());
 }
 
 static void serve(bool on)

@@ -1,4 +1,4 @@
-#include "pressure/black_box.h"
+#include "pressure/pressure_internal.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -8,12 +8,11 @@
 
 #include "core/cgroup.h"
 #include "core/components.h"
+#include "core/services.h"
 #include "core/last_file.h"
 #include "core/publish.h"
-#include "core/services.h"
 #include "core/thread.h"
 #include "heap/account.h"
-#include "pressure/reclaim.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/format.h"

@@ -1,4 +1,4 @@
-#include "pressure/policy.h"
+#include "pressure/pressure_internal.h"
 
 #include "sys/format.h"
 #include "sys/os.h"
@@ -480,7 +480,7 @@ static void select_kinds(const struct mt_pressure *pressure, const struct mt_pre
 /* ---- when to sample again ---- */
 
 /* Returns the time until the next sample. A sample near the limit is not needed for the growth of
- * this process: that requests one itself (pressure/reclaim.h, mt_pressure_is_due). */
+ * this process: that requests one itself (pressure/reclaim.c, mt_pressure_is_due). */
 static uint64_t pace_of(uint64_t used, uint64_t limit, const struct mt_pressure_thresholds *at)
 {
 	if (limit && used >= mt_pressure_share_of(limit, at->keep_warn))

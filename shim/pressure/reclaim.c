@@ -1,4 +1,4 @@
-#include "pressure/reclaim.h"
+#include "pressure/pressure_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,7 +13,6 @@
 #include "heap/account.h"
 #include "heap/backend.h"
 #include "heap/trim.h"
-#include "pressure/pressure_internal.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/loader.h"

@@ -5,6 +5,7 @@
 #ifndef MT_PYTHON_CPYTHON_H
 #define MT_PYTHON_CPYTHON_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -117,7 +118,34 @@ void mt_cpython_release(void *object);
 /* Returns a new reference; NULL: there is no such attribute. */
 void *mt_cpython_attribute(void *object, const char *name);
 
-/* Resets the lock in a forked child. */
+/* ---- eval breaker ---- */
+
+/* Makes Python's main thread notice a pending call. In CPython 3.9 to 3.12 the main thread notices
+ * a call that another thread queued only when it takes the GIL, and a loop in a process with one
+ * thread never does. So the shim sets the eval breaker, the word of the main interpreter that the
+ * bytecode loop tests, as CPython sets it from threads without the GIL. Set without need it costs
+ * the interpreter one test of its pending work. 3.8, 3.13 and later set it themselves. Owns the
+ * lock python_wake. Sends no signal, starts no thread, never takes the GIL. */
+
+/* The state of the main thread. */
+enum mt_main_state {
+	MT_MAIN_UNKNOWN, /* /proc cannot be read */
+	MT_MAIN_RUNS,    /* runs, or waits for a CPU */
+	MT_MAIN_WAITS    /* waits in a system call */
+};
+
+/* Sets the eval breaker if *queue is `queued` and the main thread waits in no system call. A
+ * queued pending call keeps the interpreter alive meanwhile. queue: the state of the pending call;
+ * call only between mt_python_is_running() and the end of that call. Returns the state of the main
+ * thread. Any thread may call. Takes the lock python_wake; opens a file. */
+enum mt_main_state mt_python_breaker_set(const _Atomic uint32_t *queue, uint32_t queued);
+
+/* Waits for a mt_python_breaker_set that is under way: after it no thread writes to the interpreter
+ * for this call. The pending call itself calls it, on the main thread, once *queue is no longer
+ * `queued`. Takes the lock python_wake. */
+void mt_python_breaker_call_done(void);
+
+/* Resets the locks in a forked child. */
 void mt_cpython_fork_child(void);
 
 #endif

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "core/dump_layout.h"
-#include "python/tracing.h"
+#include "python/python_internal.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/format.h"

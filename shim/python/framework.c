@@ -7,6 +7,7 @@
 #include "core/cleanup.h"
 #include "core/control_file.h"
 #include "core/services.h"
+#include "python/cpython.h"
 #include "python/python.h"
 #include "python/python_internal.h"
 

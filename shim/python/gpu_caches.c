@@ -1,4 +1,4 @@
-#include "python/gpu_caches.h"
+#include "python/python_internal.h"
 
 #include <string.h>
 

@@ -3,14 +3,17 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include "core/cleanup.h"
+#include "core/components.h"
 #include "core/control_file.h"
+#include "core/publish.h"
 #include "core/services.h"
 #include "core/thread.h"
 #include "python/cpython.h"
-#include "python/gpu_caches.h"
+#include "python/objects.h"
+#include "python/python_internal.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
@@ -27,112 +30,36 @@
 /* pause between two readings of the main thread's state */
 #define STEP_NS (5 * MT_NS_PER_MS)
 
-/* ---- eval breaker ---- */
-
-/* The eval breaker lies within FILLED_BYTES of PyInterpreterState in every version. MODEL_BYTES is
- * larger, so that a write beyond it still hits the shim's own mapping. */
-#define FILLED_BYTES        (256 * 1024)
-#define MODEL_BYTES         (1024 * 1024)
-#define OLDEST_MINOR        9
-#define EVAL_BREAKER_NEWEST 12
-
-/* makes the read of *call and the store after it one step, against the end of the call */
-static struct mt_lock lock = MT_LOCK(python_wake);
-
-/* Returns the offset of the eval breaker in bytes, 0: not found. The function sets two words. The
- * first is the eval breaker: struct _ceval_state has it before the pending calls in each supported
- * version. Any other number of words means an unknown layout. */
-static size_t find_breaker(const uint32_t *words, uint32_t low, uint32_t high)
-{
-	size_t first = 0;
-	size_t count = 0;
-
-	for (size_t i = 0; i < FILLED_BYTES / sizeof(*words); i++) {
-		if (words[i] == (i % 2 ? high : low))
-			continue;
-		if (words[i] != 1)
-			return 0;
-		first = count++ ? first : i;
-	}
-	return count == 2 ? first * sizeof(*words) : 0;
-}
-
-/* Finds the offset, which differs between builds: calls CPython's own function, which sets the eval
- * breaker from any thread, on a model of PyInterpreterState. Every word of the model points to the
- * model, so any pointer that the function follows stays inside it. Source: SIGNAL_ASYNC_EXC in
- * Python/ceval.c of 3.9 to 3.11 and ceval_gil.c of 3.12: two stores and nothing else. */
-static size_t find_offset(void (*signal)(void *))
-{
-	uint64_t *model = mmap(NULL, MODEL_BYTES, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	uint64_t self = (uint64_t)(uintptr_t)model;
-	size_t offset;
-
-	if (model == MAP_FAILED)
-		return 0;
-	for (size_t i = 0; i < FILLED_BYTES / sizeof(*model); i++)
-		model[i] = self;
-	signal(model);
-	offset = find_breaker((const uint32_t *)model, (uint32_t)self, (uint32_t)(self >> 32));
-	mt_assert(offset < FILLED_BYTES);
-	munmap(model, MODEL_BYTES);
-	return offset;
-}
-
-/* Returns the offset, 0: unknown. Python runs, so all its functions are loaded. */
-static size_t breaker_offset(void)
-{
-	static _Atomic size_t known; /* the offset plus one, 0: not looked for yet; no ordering */
-	size_t seen = mt_load_relaxed(&known);
-	unsigned minor = mt_cpython_minor();
-
-	if (seen)
-		return seen - 1;
-	if (mt_cpython.is_whole && mt_cpython._PyEval_SignalAsyncExc && minor >= OLDEST_MINOR &&
-	    minor <= EVAL_BREAKER_NEWEST)
-		seen = find_offset(mt_cpython._PyEval_SignalAsyncExc);
-	mt_store_relaxed(&known, seen + 1);
-	return seen;
-}
-
-static enum mt_main_state read_main_state(void)
-{
-	char text[512];
-	const char *state;
-
-	/* The state of a process there is that of its first thread. Source: do_task_stat() of
-	 * Linux. */
-	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0 ||
-	    !(state = mt_os_procstat_at(text, 3)))
-		return MT_MAIN_UNKNOWN;
-	return *state == 'S' || *state == 'D' ? MT_MAIN_WAITS : MT_MAIN_RUNS;
-}
-
-/* A thread in a system call checks its pending calls when it takes the GIL again. Until then a set
- * eval breaker would slow down the other threads, so it stays clear. */
-enum mt_main_state mt_python_breaker_set(const _Atomic uint32_t *queue, uint32_t queued)
-{
-	enum mt_main_state state = read_main_state();
-	size_t offset = breaker_offset();
-	char *interpreter;
-
-	if (state == MT_MAIN_WAITS || !offset)
-		return state;
-	interpreter = mt_cpython.PyInterpreterState_Main();
-	mt_lock_lock(&lock);
-	if (interpreter && atomic_load(queue) == queued)
-		__atomic_store_n((int *)(void *)(interpreter + offset), 1, __ATOMIC_RELAXED);
-	mt_lock_unlock(&lock);
-	return state;
-}
-
-void mt_python_breaker_call_done(void)
-{
-	mt_lock_lock(&lock);
-	mt_lock_unlock(&lock);
-}
-
 /* ---- the pending call ---- */
+
+struct outcome {
+	enum mt_gc_state state;
+	uint64_t collected_count;
+	uint64_t gc_ns;
+	uint64_t wait_ns;    /* for the main thread, without gc_ns */
+	uint32_t frameworks; /* whose device caches were emptied, bits of enum mt_framework_bit */
+	uint32_t frameworks_skipped; /* whose caches a stream capture kept from being emptied */
+	bool requested_frameworks;   /* they were to be emptied */
+	bool figures_known;          /* the three fields below were read */
+	/* objects in Python's own arenas; 0: unknown, or it uses malloc */
+	uint64_t blocks_count;
+	/* held by PyTorch's device cache, and the part in use; 0: unknown */
+	uint64_t framework_reserved_bytes;
+	uint64_t framework_allocated_bytes;
+};
+
+struct options {
+	void (*flush_thread)(void); /* runs after the collection on the same thread; may be NULL */
+	/* wait 2 s also for a main thread in a system call, as for a request without a caller */
+	bool long_wait;
+	/* the calling thread is one of the program: collect in it if Python knows it */
+	bool here;
+	/* empty the frameworks' device caches after the collection */
+	bool empty_frameworks;
+	bool cuda_used; /* mt_python_gpu_empty */
+	/* a retry for caches that a capture kept from being emptied: no further retry follows */
+	bool is_retry;
+};
 
 /* What was known of shared pages when a collection was requested. */
 struct fork_state {
@@ -147,9 +74,9 @@ static struct {
 	_Atomic bool is_detached;   /* no thread waits for it */
 	_Atomic bool is_in_queue;   /* of Python, which has few entries; ordered with state */
 	_Atomic uint64_t queued_ns; /* CLOCK_MONOTONIC; no ordering */
-	struct mt_python_options options;
+	struct options options;
 	struct fork_state view;
-	struct mt_python_outcome outcome;
+	struct outcome outcome;
 } call;
 static _Atomic bool ended;
 static _Atomic bool needs_retry; /* a hint; a notification follows, no ordering */
@@ -172,7 +99,7 @@ static bool add_call(int (*function)(void *), void *argument)
 }
 
 /* Reads the figures that only Python has: objects in its own arenas, and PyTorch's device cache. */
-static void read_figures(struct mt_python_outcome *out)
+static void read_figures(struct outcome *out)
 {
 	/* With the heap for objects, what pymalloc counts are the large blocks that pass it. */
 	intptr_t blocks = mt_cpython.Py_GetAllocatedBlocks && !mt_object_heap_is_there()
@@ -288,7 +215,8 @@ static void *sleep_main(void *unused)
 	return NULL;
 }
 
-bool mt_python_thread_runs(void)
+/* Returns whether that thread runs. */
+static bool gc_thread_runs(void)
 {
 	return mt_thread_is_running(&sleeper);
 }
@@ -297,26 +225,27 @@ bool mt_python_thread_runs(void)
  * allocator. */
 static void gc_thread_start(void)
 {
-	if (mt_python_thread_runs() || !mt_cpython_find() || !mt_cpython.is_whole)
+	if (gc_thread_runs() || !mt_cpython_find() || !mt_cpython.is_whole)
 		return;
 	atomic_store(&asked_for, NOTHING);
 	(void)mt_thread_start(&sleeper, sleep_main, SLEEPER_STACK_BYTES);
 }
 
-void mt_python_stop_thread(void)
+/* Ends it, and waits up to 1 s for its end. Worker thread. */
+static void gc_thread_stop(void)
 {
 	uint64_t until = mt_os_now_ns() + WAIT_NS;
 	int id;
 
-	if (!mt_python_thread_runs())
+	if (!gc_thread_runs())
 		return;
 	atomic_store(&asked_for, LEAVE);
 	mt_os_futex_wake(&asked_for, INT_MAX, MT_FUTEX_PRIVATE);
 	/* Until the kernel lists it no more: the caller may make room for a call that needs a
 	 * process of one thread. */
-	while (mt_os_now_ns() < until && (mt_python_thread_runs() ||
-					  ((id = mt_load_relaxed(&sleeper_id)) &&
-					   mt_raw_syscall(SYS_tgkill, mt_os_getpid(), id, 0) == 0)))
+	while (mt_os_now_ns() < until &&
+	       (gc_thread_runs() || ((id = mt_load_relaxed(&sleeper_id)) &&
+				     mt_raw_syscall(SYS_tgkill, mt_os_getpid(), id, 0) == 0)))
 		mt_os_sleep_ns(MT_NS_PER_MS);
 }
 
@@ -326,7 +255,7 @@ static bool gc_thread_ask(void)
 {
 	uint32_t nothing = NOTHING;
 
-	if (!mt_python_thread_runs())
+	if (!gc_thread_runs())
 		return false;
 	if (!mt_thread_is_running(&collector) &&
 	    atomic_compare_exchange_strong(&asked_for, &nothing, ASKED))
@@ -357,8 +286,8 @@ static void gc_thread_fork_child(void)
 /* ---- the collection ---- */
 
 /* Runs the collection. The calling thread holds the GIL. */
-static void collect_now(const struct mt_python_options *options, const struct fork_state *view,
-			struct mt_python_outcome *out)
+static void collect_now(const struct options *options, const struct fork_state *view,
+			struct outcome *out)
 {
 	uint64_t began = mt_os_now_ns();
 	intptr_t collected = 0;
@@ -402,7 +331,7 @@ static void run_call(void)
 }
 
 /* The interpreter does not end before this call has returned: no other thread may then be about to
- * use it for this call. A forked child inherits the queued call; mt_python_fork_child has reset its
+ * use it for this call. A forked child inherits the queued call; call_fork_child has reset its
  * state. */
 static int pending(void *unused)
 {
@@ -423,8 +352,8 @@ static bool may_enter(void)
 
 /* Collects in the calling thread. Returns false if Python does not know the thread; one that it
  * knows may take the GIL, as any C code of the program may. */
-static bool collect_here(const struct mt_python_options *options, const struct fork_state *view,
-			 struct mt_python_outcome *out)
+static bool collect_here(const struct options *options, const struct fork_state *view,
+			 struct outcome *out)
 {
 	int gil;
 
@@ -479,13 +408,15 @@ static bool take_over(void)
 	return atomic_load(&call.state) == CALL_QUEUED && !mt_devices_are_used() && gc_thread_ask();
 }
 
-uint64_t mt_python_tick(uint64_t now_ns)
+/* Lets a thread of the shim run a call that has been queued for 2 s. Returns when to call again, in
+ * ns of CLOCK_MONOTONIC; UINT64_MAX: at any turn. Worker thread. */
+static uint64_t tick_call(uint64_t now_ns)
 {
 	static uint64_t read_ns;
 	uint64_t due_ns = mt_load_relaxed(&call.queued_ns) + TIMEOUT_NS;
 
 	mt_assert(mt_thread_is_ours());
-	if (!mt_python_thread_runs())
+	if (!gc_thread_runs())
 		return UINT64_MAX;
 	if (now_ns - read_ns >= MT_NS_PER_S) {
 		read_ns = now_ns;
@@ -577,13 +508,13 @@ static bool queue_call(void)
 
 /* Returns whether the request can have an effect. A forked child cannot use the CUDA state that it
  * inherits, so without CUDA of its own it has no caches to empty. */
-static bool has_work(const struct mt_python_options *options, const struct fork_state *view)
+static bool has_work(const struct options *options, const struct fork_state *view)
 {
 	return view->few_shared || (options->empty_frameworks && options->cuda_used);
 }
 
 /* Waits for the call that this thread has queued. */
-static void wait_for_call(const struct mt_python_options *options, struct mt_python_outcome *out)
+static void wait_for_call(const struct options *options, struct outcome *out)
 {
 	uint64_t began = mt_os_now_ns();
 	uint64_t waited;
@@ -601,7 +532,11 @@ static void wait_for_call(const struct mt_python_options *options, struct mt_pyt
 	}
 }
 
-void mt_python_collect(const struct mt_python_options *options, struct mt_python_outcome *out)
+/* Queues a collection and waits until it has run, up to 2 s. Without long_wait it waits up to 0.2 s
+ * while the main thread is in a system call and has run within the last 2 s. If pages are shared
+ * with forked processes it only empties the frameworks' caches, if CUDA is used. Fills *out. Not
+ * inside the allocator. */
+static void collect(const struct options *options, struct outcome *out)
 {
 	struct fork_state view;
 	bool empties_too = false;
@@ -632,7 +567,10 @@ void mt_python_collect(const struct mt_python_options *options, struct mt_python
 		wait_for_call(options, out);
 }
 
-bool mt_python_collect_soon(void (*flush_thread)(void))
+/* Queues a collection without waiting; mt_python_take_late returns its outcome. Near a limit malloc
+ * calls it at its end. Opens no file and calls no loader. Returns false if none is queued: one
+ * is under way, Python is not found yet, or pages may be shared with forked processes. */
+static bool collect_soon(void (*flush_thread)(void))
 {
 	const struct fork_state view = {.forks = mt_rss_shared_forks(),
 					.few_shared = mt_rss_shared_are_known_few()};
@@ -640,13 +578,14 @@ bool mt_python_collect_soon(void (*flush_thread)(void))
 	/* mt_python_is_running calls no loader here, since its table is filled. */
 	if (!view.few_shared || !mt_cpython_is_found() || !mt_python_is_running() || !take_call())
 		return false;
-	call.options = (struct mt_python_options){.flush_thread = flush_thread};
+	call.options = (struct options){.flush_thread = flush_thread};
 	call.view = view;
 	mt_store_relaxed(&call.is_detached, true);
 	return queue_call();
 }
 
-void mt_python_expedite(void)
+/* Makes Python's main thread notice a queued collection sooner. Worker thread. */
+static void expedite(void)
 {
 	if (mt_load_acquire(&call.state) == CALL_QUEUED && mt_python_is_running())
 		(void)mt_python_breaker_set(&call.state, CALL_QUEUED);
@@ -657,7 +596,9 @@ bool mt_python_queue(int (*function)(void *), void *argument)
 	return mt_python_is_running() && mt_python_gpu_find() && add_call(function, argument);
 }
 
-bool mt_python_take_late(struct mt_python_outcome *out)
+/* Fills *out with the outcome of a collection that ran after its cleanup had stopped waiting.
+ * Returns true once for each. */
+static bool take_late(struct outcome *out)
 {
 	if (!take_detached())
 		return false;
@@ -666,25 +607,19 @@ bool mt_python_take_late(struct mt_python_outcome *out)
 	return true;
 }
 
-bool mt_python_needs_retry(void)
-{
-	return mt_load_relaxed(&needs_retry);
-}
-
-bool mt_python_take_retry(void)
-{
-	return mt_exchange_relaxed(&needs_retry, false);
-}
-
 /* The first thread that grew the heap, and by how many steps. No ordering. */
 static _Atomic int first_thread_id;
 static _Atomic uint32_t steps_count;
 
-bool mt_python_wants_thread(void)
+/* Each step of growth asks whether a thread for mt_python_tick shall start. Returns true if none
+ * runs, and threads of Python's beside the main one have grown the heap: two of them, or one by 64
+ * MB. Only in such programs collections run on any thread anyway. Calls no loader: works inside
+ * malloc. */
+static bool wants_thread(void)
 {
 	int id, none = 0;
 
-	if (mt_python_thread_runs() || !mt_cpython_is_found() ||
+	if (gc_thread_runs() || !mt_cpython_is_found() ||
 	    !mt_cpython.PyGILState_GetThisThreadState ||
 	    !mt_cpython.PyGILState_GetThisThreadState())
 		return false;
@@ -696,26 +631,20 @@ bool mt_python_wants_thread(void)
 	return none != id || atomic_fetch_add(&steps_count, 1) >= ALONE_STEPS;
 }
 
-void mt_python_prepare(void)
+static void prepare(void)
 {
 	(void)mt_cpython_find();
 }
 
-void mt_python_start_thread(void)
-{
-	gc_thread_start();
-}
-
-void mt_python_stop(void)
+static void stop(void)
 {
 	mt_store_release(&ended, true);
 }
 
 /* Not every version of CPython empties its pending calls in the child (PyOS_AfterFork_Child). */
-void mt_python_fork_child(void)
+static void call_fork_child(void)
 {
 	gc_thread_fork_child();
-	mt_lock_reset(&lock);
 	mt_cpython_fork_child();
 	mt_store_relaxed(&call.state, CALL_NONE);
 	mt_store_relaxed(&call.is_detached, false);
@@ -724,3 +653,171 @@ void mt_python_fork_child(void)
 	mt_store_relaxed(&steps_count, 0);
 	mt_store_relaxed(&needs_retry, false);
 }
+
+/* ---- the component ---- */
+
+/* Collections in cleanups, collections that run after their cleanup, the caches of GPU frameworks,
+ * and looks at allocating lines. */
+
+/* pause between two checks for the end of a stream capture */
+#define RETRY_STEP_NS (250 * MT_NS_PER_MS)
+
+/* the outcome of a collection whose own cleanup runs now; worker thread */
+static struct outcome late;
+
+static void publish_figures(const struct outcome *outcome)
+{
+	struct mt_stats_snapshot *figures = mt_publish_lock();
+
+	figures->python_blocks_count = outcome->blocks_count;
+	figures->framework_reserved_bytes = outcome->framework_reserved_bytes;
+	figures->framework_allocated_bytes = outcome->framework_allocated_bytes;
+	mt_publish_unlock();
+}
+
+static void fill_stats(const struct outcome *outcome, struct mt_stats_cleanup *stats)
+{
+	if (outcome->figures_known)
+		publish_figures(outcome);
+	stats->frameworks = outcome->frameworks;
+	stats->gc_state = outcome->state;
+	stats->gc_ns = outcome->gc_ns;
+	stats->gc_wait_ns = outcome->wait_ns;
+	stats->gc_collected_count = outcome->collected_count;
+}
+
+/* Holds no lock: a finalizer may call mt_trim. */
+static void trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
+{
+	const struct options options = {
+		.flush_thread = cleanup->flush_thread,
+		.long_wait =
+			request->reason == MT_REASON_ROUND || request->reason == MT_REASON_SIGNAL,
+		.here = request->here,
+		.empty_frameworks = request->level == MT_LEVEL_HEAVY,
+		.cuda_used = mt_devices_are_used(),
+		.is_retry = request->is_retry,
+	};
+	struct mt_stats_cleanup *stats = &cleanup->stats;
+	struct outcome outcome;
+
+	if (request->reason == MT_REASON_LATE_GC)
+		fill_stats(&late, stats);
+	if (cleanup->skips_for_ranks || request->level < MT_LEVEL_LIGHT)
+		return;
+	collect(&options, &outcome);
+	fill_stats(&outcome, stats);
+	cleanup->caches_skipped = outcome.frameworks_skipped != 0;
+}
+
+/* Runs a cleanup after a late collection. The device memory that the collection freed is in caches,
+ * which were empty when the first cleanup flushed them. */
+static void clean_after_late_call(void)
+{
+	struct mt_trim_request request = {.reason = MT_REASON_LATE_GC, .level = MT_LEVEL_PURGE};
+
+	if (!take_late(&late))
+		return;
+	request.flush_gpu = late.requested_frameworks;
+	mt_cleanup_run_requested(&request);
+}
+
+/* Empties the caches that a capture kept from being emptied. Tries once: if captures follow one
+ * another, every try may meet one. */
+static void retry_caches(void)
+{
+	const struct mt_trim_request request = {
+		.reason = MT_REASON_CAPTURE, .level = MT_LEVEL_HEAVY, .is_retry = true};
+
+	if (!mt_devices_are_capturing() && mt_exchange_relaxed(&needs_retry, false))
+		mt_cleanup_run_requested(&request);
+}
+
+static uint64_t tick(uint64_t now_ns, uint32_t bits)
+{
+	uint64_t next_ns;
+
+	(void)bits;
+	clean_after_late_call();
+	retry_caches();
+	next_ns = mt_min_u64(mt_framework_tick(now_ns), mt_lines_tick(now_ns));
+	next_ns = mt_min_u64(next_ns, tick_call(now_ns));
+	if (mt_load_relaxed(&needs_retry) && now_ns + RETRY_STEP_NS < next_ns)
+		next_ns = now_ns + RETRY_STEP_NS;
+	return next_ns;
+}
+
+/* If there is no such heap, both are 0. */
+static void publish(bool all)
+{
+	struct mt_object_heap_figures objects;
+	struct mt_stats_snapshot *to;
+
+	if (!all)
+		return;
+	mt_object_heap_read(&objects, true);
+	to = mt_publish_lock();
+	to->python_live_bytes = objects.live_bytes;
+	to->python_free_bytes = objects.dirty_bytes;
+	mt_publish_unlock();
+}
+
+static bool request(const struct mt_request *wanted, enum mt_err *out)
+{
+	if (wanted->kind != MT_REQUEST_LINES)
+		return false;
+	*out = mt_lines_request(wanted);
+	return true;
+}
+
+static void load(bool on)
+{
+	static const struct mt_interpreter_ops ops = {
+		.is_running = mt_python_is_running,
+		.thread_runs = gc_thread_runs,
+		.wants_thread = wants_thread,
+		.start_thread = gc_thread_start,
+		.collect_soon = collect_soon,
+		.expedite = expedite,
+		.framework_idle_bytes = mt_framework_idle_bytes,
+		.empty_caches = mt_framework_empty,
+		.emptied = mt_framework_emptied,
+		.prepare_lines = mt_frames_prepare,
+		.lines = mt_frames_lines,
+		.write_lines = mt_frames_write,
+		.line_text = mt_frames_line_text,
+	};
+
+	if (on)
+		mt_services_set_interpreter(&ops);
+}
+
+static void fork_child(void)
+{
+	call_fork_child();
+	mt_framework_fork_child();
+	mt_lines_fork_child();
+	mt_frames_fork_child();
+	mt_objects_fork_child();
+}
+
+/* Finds libc's getenv before there are threads: helgrind takes a later store for a race. */
+static void find_getenv(bool on)
+{
+	(void)on;
+	(void)getenv("PATH");
+}
+
+const struct mt_component mt_python_component = {
+	.name = "python",
+	.serve = load,
+	.load = find_getenv,
+	.before_start = prepare,
+	.finish = gc_thread_stop,
+	.fork_child = fork_child,
+	.tick = tick,
+	.request = request,
+	.trim = trim,
+	.publish = publish,
+	.stop = stop,
+};

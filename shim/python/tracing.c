@@ -1,4 +1,4 @@
-#include "python/tracing.h"
+#include "python/python_internal.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -7,7 +7,6 @@
 #include "python/cpython.h"
 #include "python/objects.h"
 #include "python/python.h"
-#include "python/python_internal.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 

@@ -189,7 +189,7 @@ void mt_os_own_stack_call(void (*function)(void *), void *argument);
 
 /* ---- system calls ---- */
 
-/* System calls without libc's syscall(). The shim exports that name (compat/fork.c), and
+/* System calls without libc's syscall(). The shim exports that name (compat/compat.c), and
  * libraries such as libfaketime interpose it and allocate. May be called before any constructor. Is
  * never a cancellation point. Numbers of newer calls are __NR_name: the kernel's headers have them
  * before libc's SYS_name. */

@@ -38,7 +38,7 @@ const struct mt_config *mt_config(void)
 	return &config;
 }
 
-/* Named in cuda.h, defined in the files gpu/entries_*.c. */
+/* Named in cuda.h, defined in gpu/entries.c. */
 #define X(name, parameters, ...)                                                                   \
 	int name parameters                                                                        \
 	{                                                                                          \

@@ -131,16 +131,15 @@ def listed(text):
 
 
 def retried():
-	"""The symbols whose wrappers try again after an out-of-memory: a table, and calls of mt_wrapper_try and mt_wrapper_retry."""
+	"""The symbols whose wrappers try again after an out-of-memory: tables, and calls of try_driver and retry."""
 	table = (ROOT / "shim/gpu/driver_functions.def").read_text()
 	rows = {name: re.search(rf"#define {name}\(X\)(.*?)\n\n", table, re.S)[1]
 	        for name in ("MT_DRIVER_RETRIED", "MT_DRIVER_COPIES", "MT_DRIVER_CONTEXT_CREATES", "MT_DRIVER_ALLOCATIONS",
 	                     "MT_DRIVER_FREES", "MT_DRIVER_EXPORTS")}
 	found = {symbol for text in rows.values() for symbol in with_twins(text)} | {"cuMemAlloc_v2"}
-	for file in (ROOT / "shim/gpu").glob("entries*.c"):
-		text = file.read_text()
-		found |= set(re.findall(r"(?:mt_wrapper_(?:re)?try|_WRAPPER|CREATE|TRY)\(\s*(cu\w+),", text))
-		found |= set(re.findall(r"mt_wrapper_(?:re)?try\((?:[^,;]|\([^)]*\))*,[^,;]*,\s*(cu\w+),", text))
+	text = (ROOT / "shim/gpu/entries.c").read_text()
+	found |= set(re.findall(r"_WRAPPER\(\s*(cu\w+),", text))
+	found |= set(re.findall(r"\b(?:try_driver|retry)\((?:[^,;]|\([^)]*\))*,[^,;]*,\s*(cu\w+),", text))
 	return found
 
 

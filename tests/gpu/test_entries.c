@@ -12,11 +12,10 @@
 #include <unistd.h>
 
 #include "gpu/driver.h"
-#include "gpu/lookup.h"
 #include "gpu/capture.h"
 #include "gpu/pool.h"
 #include "no_rescue.h"
-#include "gpu/wrapper.h"
+#include "gpu/lookup.h"
 #include "gpu/unpooled.h"
 
 static void *library;

@@ -403,7 +403,7 @@ static inline uint64_t fake_calls(enum fake_call call)
 	return atomic_load(&fake.calls[call]);
 }
 
-/* cuMemFree as gpu/entries_memory.c has it: what the pool does not know is the driver's. */
+/* cuMemFree as gpu/entries.c has it: what the pool does not know is the driver's. */
 static inline int fake_free(uint64_t dptr)
 {
 	int result;

@@ -10,7 +10,7 @@
 #include "heap/jemalloc.h"
 #include "core/config.h"
 #include "sys/os.h"
-#include "pressure/reclaim.h"
+#include "pressure/pressure_internal.h"
 
 #define MB ((uint64_t)MT_MIB)
 

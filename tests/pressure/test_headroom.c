@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 
 #include "sys/os.h"
-#include "pressure/reclaim.h"
 #include "pressure/pressure_internal.h"
 
 #define MB ((int64_t)MT_MIB)

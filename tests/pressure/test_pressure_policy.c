@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "sys/os.h"
-#include "pressure/policy.h"
+#include "pressure/pressure_internal.h"
 #include "core/core_internal.h"
 
 #define MB MT_MIB

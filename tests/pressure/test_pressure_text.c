@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "sys/os.h"
-#include "pressure/policy.h"
+#include "pressure/pressure_internal.h"
 
 static struct mt_pressure_sample look;
 static struct mt_pressure pressure;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "sys/os.h"
-#include "pressure/reclaim.h"
 #include "pressure/pressure_internal.h"
 
 #define MB ((int64_t)MT_MIB)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/dump_layout.h"
-#include "python/tracing.h"
 #include "python/python_internal.h"
 
 TestSuite(name_table, .timeout = 30);
