@@ -714,6 +714,47 @@ Test(findings, a_short_look_at_growth_without_figures_is_no_firmer_than_a_long_o
 	}
 }
 
+/* What MT_MIN_MB is, a recording does not tell; why a file is refused, it does. */
+Test(findings, growth_in_a_recording_is_no_firmer_than_what_it_holds)
+{
+	struct mt_recording_process process = {.pid = 42, .comm = "server", .state = "asleep"};
+	struct mt_recording recording = MT_RECORDING_EMPTY;
+
+	recording.pid = 42;
+	recording.processes = &process;
+	recording.processes_count = 1;
+	recording.samples_count = 100;
+	recording.samples = calloc(recording.samples_count, sizeof(*recording.samples));
+	for (size_t i = 0; i < recording.samples_count; i++) {
+		struct mt_recording_sample *to = &recording.samples[i];
+
+		*to = (struct mt_recording_sample){.time_ns = (i + 1) * 100000000u, .pid = 42};
+		for (size_t k = 0; k < MT_RECORDING_FIGURES_COUNT; k++)
+			to->bytes[k] = MT_RECORDING_UNKNOWN;
+		to->bytes[MT_RECORDING_RSS] = to->bytes[MT_RECORDING_ANON] =
+			(uint64_t)((300 + 0.06 * (double)i) * MB);
+	}
+	forget();
+	facts = calloc(1, sizeof(*facts));
+	mt_recorded_facts(&recording, facts);
+	is_growing_for("or MT_MIN_MB is large", "");
+	snprintf(process.state, sizeof(process.state), "refused");
+	snprintf(process.why, sizeof(process.why), "out of reach: it is awake");
+	forget();
+	facts = calloc(1, sizeof(*facts));
+	mt_recorded_facts(&recording, facts);
+	is_growing_for("out of reach: it is awake", "");
+	free(recording.samples);
+}
+
+Test(findings, a_known_pymalloc_is_named_as_a_part_of_what_is_live)
+{
+	look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
+	cr_expect_str_eq(mt_diagnose_live_label(facts), "live heap");
+	facts->is_python = facts->has_pymalloc = facts->arenas_known = true;
+	cr_expect_str_eq(mt_diagnose_live_label(facts), "live, heap and pymalloc");
+}
+
 Test(findings, advice_says_what_the_users_own_setting_overrides)
 {
 	look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
