@@ -49,7 +49,11 @@ void mt_rule_allocator(const struct mt_facts *facts, struct mt_diagnosis *out)
 	     is_shadowed = head->mode == MT_MODE_SHADOWED;
 
 	mt_finding_note(
-		out, is_unknown || is_shadowed ? MT_WARN : MT_OK, "allocator",
+		out,
+		is_unknown || is_shadowed      ? MT_WARN
+		: mt_stats_stays_on_libc(head) ? MT_NOTE
+					       : MT_OK,
+		"allocator",
 		is_shadowed  ? "something else serves malloc: put libmtshim.so first in LD_PRELOAD"
 		: is_unknown ? "its heap is only counted; MT_ALLOCATOR=jemalloc replaces it"
 			     : NULL,

@@ -311,3 +311,16 @@ def test_tables_fit_a_terminal_of_40_columns(mtctl, plain, fake):
 		lines = lines_on_terminal([mtctl, *words], dict(plain, NO_COLOR="1"), 40)
 		table = [line for line in lines if re.match(r"(  )?(all|RSS|PID|\d+) ", line.strip())][:3]
 		assert table and max(map(len, table)) <= 40, (words, lines)
+
+
+def test_why_libcs_malloc_serves_is_said_and_no_advice_names_what_is_set(ctl, mtctl, spawn, plain):
+	"""Doctor called it ok, and sites advised MT_ALLOCATOR=jemalloc, which was set."""
+	grows = "kept = [bytes(4000) for _ in range(9000)]; print('ready', flush=True); input()"
+	process = spawn([mtctl, "run", "--prof=on", "--allocator=jemalloc", "--", PYTHON, "-c", grows],
+	                dict(plain, GLIBC_TUNABLES="glibc.malloc.hugetlb=2"))
+	assert process.stdout.readline() == "ready\n"
+
+	checked, sites = ctl("doctor", process.pid).stdout, ctl("sites", process.pid).stderr
+
+	assert re.search(r"^note +allocator: glibc, mode system\n +evidence +libc's malloc for good: libc's malloc does not use the brk heap", checked, re.M), checked
+	assert "MT_ALLOCATOR" not in sites and "MT_PROF" not in sites, sites
