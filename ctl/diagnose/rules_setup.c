@@ -197,11 +197,8 @@ void mt_rule_untouched(const struct mt_facts *facts, struct mt_diagnosis *out)
 void mt_rule_state(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	if (facts->asleep)
-		mt_finding_note(
-			out, MT_NOTE, "asleep",
-			"MT_MIN_MB=0 wakes it at once, MT_LOG_LEVEL=info says how it is loaded",
-			"asleep: it carries the shim, but holds too little memory, or was forked "
-			"and has allocated too little since");
+		mt_finding_note(out, MT_NOTE, "asleep", NULL, "asleep: %s",
+				mt_target_why_asleep(&facts->process));
 	else if (!facts->awake)
 		mt_finding_note(out, MT_WARN, "refused",
 				facts->is_file_refused || strstr(facts->why_not, "out of reach")
