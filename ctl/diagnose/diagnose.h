@@ -447,9 +447,6 @@ static inline bool mt_diagnose_counts_heap(const struct mt_stats_snapshot *from)
  * counts them. */
 bool mt_diagnose_knows_live(const struct mt_facts *facts);
 
-/* Returns what the trend of live memory is of: the heap, with a known pymalloc also its arenas. */
-const char *mt_diagnose_live_label(const struct mt_facts *facts);
-
 /* Returns what the cleanup of diagnose says of Python's gc: MT_GC_DONE or MT_GC_DISABLED;
  * MT_GC_NONE: it has no answer, or there was none. An earlier one may be out of date. */
 uint32_t mt_facts_gc_state(const struct mt_facts *facts);

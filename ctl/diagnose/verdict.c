@@ -101,11 +101,6 @@ bool mt_diagnose_knows_live(const struct mt_facts *facts)
 				(facts->samples_count && mt_facts_last(facts)->live_bytes));
 }
 
-const char *mt_diagnose_live_label(const struct mt_facts *facts)
-{
-	return facts->has_pymalloc && facts->arenas_known ? "live, heap and pymalloc" : "live heap";
-}
-
 /* Whether `other` says what of RSS the heap does not explain. */
 static bool has_other(const struct mt_facts *facts)
 {
@@ -315,8 +310,8 @@ static void show_growth_by_part(const struct mt_facts *facts, const struct mt_di
 				struct mt_finding *finding)
 {
 	if (mt_diagnose_knows_live(facts))
-		mt_finding_show(finding, mt_diagnose_live_label(facts), "live_slope_bytes_per_s",
-				out->live.slope, "%s", mt_trend_word(out->live.shape));
+		mt_finding_show(finding, "live memory", "live_slope_bytes_per_s", out->live.slope,
+				"%s", mt_trend_word(out->live.shape));
 	if (has_other(facts)) {
 		mt_finding_show(finding, "free in the heap, not returnable",
 				"slack_slope_bytes_per_s", out->slack.slope, "%s, %s",
@@ -510,8 +505,7 @@ static void show_wait(const struct mt_facts *facts, const struct wait *wait,
 {
 	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
 	if (mt_diagnose_knows_live(facts))
-		show_range(mt_diagnose_live_label(facts), "live_slope_bytes_per_s", &out->live,
-			   finding);
+		show_range("live memory", "live_slope_bytes_per_s", &out->live, finding);
 	else if (facts->awake)
 		show_uncounted(facts, finding);
 	if (wait->is_over) {

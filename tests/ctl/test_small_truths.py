@@ -155,7 +155,7 @@ def test_a_forked_child_that_only_holds_memory_is_not_called_small(ctl, mtctl, s
 	assert shown.returncode == NOTHING and shown.stderr.endswith("has allocated little in it since its start or its fork, or it can start no thread\n"), shown
 	assert trimmed.returncode == 0 and "asleep: malloc has allocated little" in trimmed.stdout, trimmed
 	assert "pass malloc by" not in judged.stdout, judged
-	assert "asleep: malloc has allocated little in it" in checked and "MT_MIN_MB" not in checked, checked
+	assert "but malloc has allocated little in it" in checked and "MT_MIN_MB" not in checked, checked
 	screen = top(f"--filter={child}")
 	screen.wait(rf"^ *{child} ")
 	screen.keys("End", "Enter")
@@ -319,7 +319,7 @@ def test_tables_fit_a_terminal_of_40_columns(mtctl, plain, fake):
 def test_why_libcs_malloc_serves_is_said_and_no_advice_names_what_is_set(ctl, mtctl, spawn, plain):
 	"""Doctor called it ok, and sites advised MT_ALLOCATOR=jemalloc, which was set."""
 	grows = "kept = [bytes(4000) for _ in range(9000)]; print('ready', flush=True); input()"
-	process = spawn([mtctl, "run", "--prof=on", "--allocator=jemalloc", "--", PYTHON, "-c", grows],
+	process = spawn([mtctl, "run", "--min-mb=0", "--prof=on", "--allocator=jemalloc", "--", PYTHON, "-c", grows],
 	                dict(plain, GLIBC_TUNABLES="glibc.malloc.hugetlb=2"))
 	assert process.stdout.readline() == "ready\n"
 
