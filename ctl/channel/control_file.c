@@ -175,6 +175,8 @@ static bool send(struct mt_control_call *call, enum mt_err *error, struct mt_err
 static bool poll(struct mt_control_call *call, struct mt_stats_head *head, enum mt_err *error,
 		 struct mt_error_reason *why)
 {
+	struct mt_process now = {.pid = call->process.pid};
+
 	*error = mt_target_try_head(&call->process, head, why);
 	if (!*error && head->snapshot.request_seq >= call->request.seq)
 		return true;
@@ -192,6 +194,8 @@ static bool poll(struct mt_control_call *call, struct mt_stats_head *head, enum 
 					  : mt_stats_dir_in_chroot(&call->process)
 						  ? ": it has called chroot since it woke up, and "
 						    "cannot reach its files"
+					  : mt_process_read_stat(&now) && now.is_stopped
+						  ? ": it is stopped (by a signal or a debugger)"
 						  : "");
 	return true;
 }

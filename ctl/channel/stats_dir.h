@@ -17,8 +17,6 @@
 #ifndef MT_CTL_CHANNEL_STATS_DIR_H
 #define MT_CTL_CHANNEL_STATS_DIR_H
 
-#include <limits.h>
-
 #include "ctl/process/process.h"
 #include "shim/core/stats_layout.h"
 

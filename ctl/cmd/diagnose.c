@@ -6,7 +6,6 @@
 #include "ctl/channel/target.h"
 #include "ctl/command.h"
 #include "ctl/diagnose/diagnose.h"
-#include "ctl/process/start_command.h"
 #include "ctl/profile/lines.h"
 
 #define SECONDS_PLAIN 60.0

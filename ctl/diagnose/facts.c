@@ -2,7 +2,6 @@
  * requests for its size classes and for the test trim, the stacks that allocate what grows, and
  * samples over time. The only part that knows a process. */
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -644,15 +643,6 @@ static void end_tree(struct mt_facts *facts)
 	to->points_count++;
 }
 
-/* It runs its parent's program. False also if that cannot be told. */
-static bool is_fork(const struct mt_process *process)
-{
-	struct mt_process parent = {.pid = process->parent};
-
-	return process->stack_start && mt_process_read_stat(&parent) &&
-	       parent.stack_start == process->stack_start;
-}
-
 /* What the process has published, with its history; its maps and its environment. */
 static enum mt_err read_published(struct mt_facts *facts, struct mt_error_reason *why)
 {
@@ -661,7 +651,7 @@ static enum mt_err read_published(struct mt_facts *facts, struct mt_error_reason
 	facts->awake = error == MT_ERR_OK;
 	facts->asleep = error == MT_ERR_NOT_AVAILABLE && facts->process.shimmed;
 	facts->is_file_refused = error == MT_ERR_INVALID;
-	facts->is_fork = facts->asleep && is_fork(&facts->process);
+	facts->is_fork = facts->asleep && mt_process_is_fork(&facts->process);
 	if (!facts->process.shimmed) {
 		snprintf(facts->why_not, sizeof(facts->why_not), "it does not carry the shim");
 		mt_start_command_say(&facts->process, facts->start_command,

@@ -122,6 +122,15 @@ static void fill_head(const struct mt_recording *recording, struct mt_facts *out
 		snprintf(head->cuda, sizeof(head->cuda), "recorded");
 }
 
+static void fill_process(const struct mt_recording_process *from, struct mt_facts *out)
+{
+	snprintf(out->process.comm, sizeof(out->process.comm), "%s", from->comm);
+	snprintf(out->process.command, sizeof(out->process.command), "%s", from->command);
+	out->asleep &= strcmp(from->state, "refused") != 0;
+	if (!out->awake && !out->asleep)
+		snprintf(out->why_not, sizeof(out->why_not), "%s", from->why);
+}
+
 void mt_recorded_facts(const struct mt_recording *recording, struct mt_facts *out)
 {
 	const struct mt_recording_process *root = mt_recording_process(recording, recording->pid);
@@ -131,11 +140,9 @@ void mt_recorded_facts(const struct mt_recording *recording, struct mt_facts *ou
 
 	out->process = (struct mt_process){.pid = (pid_t)recording->pid, .shimmed = true};
 	out->source = MT_FACTS_RECORDED;
-	if (root) {
-		snprintf(out->process.comm, sizeof(out->process.comm), "%s", root->comm);
-		snprintf(out->process.command, sizeof(out->process.command), "%s", root->command);
-	}
 	out->asleep = !out->awake;
+	if (root)
+		fill_process(root, out);
 	out->is_python = strncmp(out->process.comm, "python", strlen("python")) == 0;
 	if (all.count > MT_DIAGNOSE_SAMPLES)
 		thin(&all);

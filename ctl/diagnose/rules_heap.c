@@ -417,8 +417,8 @@ void mt_rule_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 		may_be_cycles(facts) ? ": a leak, or garbage if Python's gc is disabled" : "");
 	finding->growth_per_s = live->slope;
 	finding->block_bytes = class.share >= CLASS_SHARE ? class.block_bytes : 0;
-	mt_finding_trend(finding, "live heap", "live", live);
-	mt_finding_bytes(finding, "live heap at the end", "heap_live_bytes",
+	mt_finding_trend(finding, "live memory", "live", live);
+	mt_finding_bytes(finding, "live at the end", "heap_live_bytes",
 			 mt_text_round_u64(live->last));
 	show_classes(&class, finding);
 	show_trim(facts, finding);

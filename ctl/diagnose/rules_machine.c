@@ -165,17 +165,12 @@ void mt_rule_stalls(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 /* ---- the environment ---- */
 
-static bool is_shim(const char *entry)
-{
-	return strcmp(mt_text_basename(entry), MT_SHIM_NAME) == 0;
-}
-
 static void check_entry(char *entry, size_t place, bool is_before_shim, struct mt_diagnosis *out)
 {
 	const char *allocator = mt_preload_allocator(entry);
 
 	mt_text_clean(entry, strlen(entry) + 1);
-	if (is_shim(entry) && place > 0)
+	if (mt_preload_is_shim(entry) && place > 0)
 		mt_finding_note(out, MT_WARN, "preload",
 				"put it first: what stands before it serves malloc instead",
 				"LD_PRELOAD: %s is entry %zu", entry, place + 1);
@@ -205,7 +200,7 @@ static void check_preload(struct mt_diagnosis *out)
 		bool has_shim = saved && strstr(saved, MT_SHIM_NAME);
 
 		check_entry(entry, place++, has_shim && !shims, out);
-		shims += is_shim(entry);
+		shims += mt_preload_is_shim(entry);
 	}
 	free(copy);
 	if (shims > 1)

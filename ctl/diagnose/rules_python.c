@@ -63,7 +63,7 @@ void mt_rule_cycles(const struct mt_facts *facts, struct mt_diagnosis *out)
 		return;
 	finding =
 		mt_finding_add(out, MT_VERDICT_PYTHON_CYCLES, (double)fell, fmin(0.95, 0.6 + share),
-			       "a collection just freed %s in cycles that waited for it",
+			       "a collection just freed %s or more in cycles that waited for it",
 			       mt_text_bytes(fell).text);
 	if (grows) {
 		finding->growth_per_s = out->live.slope * fmin(1, (double)fell / out->live.growth);
@@ -107,8 +107,8 @@ void mt_rule_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
 	finding->growth_per_s = trend->slope;
 	mt_finding_show(finding, "collector", "gc_disabled", 1,
 			"disabled by the program; the last request to collect respected it");
-	mt_finding_trend(finding, "live heap", "live", trend);
-	mt_finding_bytes(finding, "live heap at the end", "heap_live_bytes",
+	mt_finding_trend(finding, "live memory", "live", trend);
+	mt_finding_bytes(finding, "live at the end", "heap_live_bytes",
 			 mt_text_round_u64(out->live.last));
 	mt_finding_advise(finding, "Call gc.enable(), or gc.collect() at the end of each round.");
 	mt_finding_advise(finding,

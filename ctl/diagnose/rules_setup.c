@@ -49,7 +49,11 @@ void mt_rule_allocator(const struct mt_facts *facts, struct mt_diagnosis *out)
 	     is_shadowed = head->mode == MT_MODE_SHADOWED;
 
 	mt_finding_note(
-		out, is_unknown || is_shadowed ? MT_WARN : MT_OK, "allocator",
+		out,
+		is_unknown || is_shadowed      ? MT_WARN
+		: mt_stats_stays_on_libc(head) ? MT_NOTE
+					       : MT_OK,
+		"allocator",
 		is_shadowed  ? "something else serves malloc: put libmtshim.so first in LD_PRELOAD"
 		: is_unknown ? "its heap is only counted; MT_ALLOCATOR=jemalloc replaces it"
 			     : NULL,
@@ -193,11 +197,8 @@ void mt_rule_untouched(const struct mt_facts *facts, struct mt_diagnosis *out)
 void mt_rule_state(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	if (facts->asleep)
-		mt_finding_note(
-			out, MT_NOTE, "asleep",
-			"MT_MIN_MB=0 wakes it at once, MT_LOG_LEVEL=info says how it is loaded",
-			"asleep: it carries the shim, but holds too little memory, or was forked "
-			"and has allocated too little since");
+		mt_finding_note(out, MT_NOTE, "asleep", NULL, "asleep: it carries the shim, but %s",
+				mt_target_why_asleep(&facts->process));
 	else if (!facts->awake)
 		mt_finding_note(out, MT_WARN, "refused",
 				facts->is_file_refused || strstr(facts->why_not, "out of reach")

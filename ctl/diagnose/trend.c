@@ -37,7 +37,8 @@
 #define UNSEEN_ROUND  0.008
 #define UNSEEN_TIME   0.03
 #define UNSEEN_MORE_S 900.0
-#define UNSEEN_FLOOR  4.0 /* times least_min */
+#define UNSEEN_FLOOR  4.0   /* times least_min */
+#define SLIGHT_SHARE  0.125 /* of least_min: a steady rise of less in a short look is noise */
 /* times the longest time between two falls: a longer time without a fall is no round any more */
 #define ROUNDS_OVER   2.5
 #define EVENT_TAIL_S  30.0  /* flat so long after a single peak */
@@ -504,6 +505,16 @@ static void check_power(const struct window *window, struct mt_trend *out)
 		doubt(MT_TREND_NOISE, 1.2 * out->decided_s * pow(unseen, 2.0 / 3), out);
 }
 
+/* A short look saw a rise that is too small for growth, and too steady for noise. */
+static bool has_slight_rise(const struct window *window, const struct levels *levels,
+			    const struct mt_trend *trend)
+{
+	double least = fmax(SLIGHT_SHARE * window->least_min, levels->grain);
+
+	return trend->decided_s < SECONDS_ENOUGH && trend->growth >= least &&
+	       trend->slope_low * trend->decided_s >= least;
+}
+
 static struct step shape_of_levels(const struct window *window, const struct levels *levels,
 				   struct mt_trend *out)
 {
@@ -517,6 +528,8 @@ static struct step shape_of_levels(const struct window *window, const struct lev
 	low = out->growth <= -least ? valley(levels, least) : NULL;
 	if (out->growth <= -least && out->slope_high < 0)
 		out->shape = MT_TREND_FALLS;
+	else if (has_slight_rise(window, levels, out))
+		doubt(MT_TREND_ONSET, SECONDS_ENOUGH, out);
 	else
 		check_power(window, out);
 	return low ? (struct step){.next_s = low->at_s, .only_growth = true} : ends_here;

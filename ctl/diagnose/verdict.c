@@ -136,14 +136,16 @@ static double explained_growth(const struct mt_facts *facts, const struct mt_dia
 	return heap + rest;
 }
 
-/* Returns anonymous bytes of a process whose shim is asleep that malloc cannot have allocated. */
+/* Returns anonymous bytes of a process whose shim is asleep that malloc cannot have allocated. A
+ * recording has no MT_MIN_MB. */
 static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 {
 	const char *min_mb = mt_facts_variable(facts, "MT_MIN_MB");
 	uint64_t most_mb = MT_DIAGNOSE_ASLEEP_MB,
 		 anon = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, anon_bytes));
 
-	if (!facts->asleep || !facts->samples_count || facts->is_fork)
+	if (!facts->asleep || !facts->samples_count || facts->is_fork ||
+	    facts->source == MT_FACTS_RECORDED)
 		return 0;
 	if (min_mb && (!mt_text_parse_u64(min_mb, &most_mb) || most_mb > UINT64_MAX / MT_MIB))
 		return 0;
@@ -163,7 +165,9 @@ static void show_sleep(const struct mt_facts *facts, struct mt_finding *finding)
 	if (facts->asleep)
 		mt_finding_show(finding, "the shim", "asleep", 1, "asleep: %s",
 				sleeps_by_choice(facts) ? "MT_MIN_MB is not reached"
-							: "malloc has allocated little");
+				: facts->source == MT_FACTS_RECORDED
+					? "malloc has allocated little, or MT_MIN_MB is large"
+					: "malloc has allocated little");
 	else if (!facts->awake && facts->process.shimmed && *facts->why_not)
 		mt_finding_show(finding, "the shim", "asleep", 0, "%s", facts->why_not);
 }
@@ -306,7 +310,7 @@ static void show_growth_by_part(const struct mt_facts *facts, const struct mt_di
 				struct mt_finding *finding)
 {
 	if (mt_diagnose_knows_live(facts))
-		mt_finding_show(finding, "live heap", "live_slope_bytes_per_s", out->live.slope,
+		mt_finding_show(finding, "live memory", "live_slope_bytes_per_s", out->live.slope,
 				"%s", mt_trend_word(out->live.shape));
 	if (has_other(facts)) {
 		mt_finding_show(finding, "free in the heap, not returnable",
@@ -501,7 +505,7 @@ static void show_wait(const struct mt_facts *facts, const struct wait *wait,
 {
 	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
 	if (mt_diagnose_knows_live(facts))
-		show_range("live heap", "live_slope_bytes_per_s", &out->live, finding);
+		show_range("live memory", "live_slope_bytes_per_s", &out->live, finding);
 	else if (facts->awake)
 		show_uncounted(facts, finding);
 	if (wait->is_over) {

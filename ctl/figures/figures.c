@@ -385,16 +385,23 @@ struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *clean
 
 const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
 {
-	static const char *const texts[2][2] = {
+	const char *const texts[][2] = {
 		{"its heap profiler was not made ready; start the program with MT_PROF=on",
 		 "--python shows the lines of this Python program without a restart; for stacks of "
 		 "C start it with MT_PROF=on"},
 		{"the allocator in use has no heap profiler; start the program with MT_PROF=on and "
 		 "MT_ALLOCATOR=jemalloc",
 		 "--python shows the lines of this Python program without a restart; for stacks of "
-		 "C start it with MT_PROF=on and MT_ALLOCATOR=jemalloc"}};
-	bool is_other = head->mode != MT_MODE_JEMALLOC;
+		 "C start it with MT_PROF=on and MT_ALLOCATOR=jemalloc"},
+		{head->evidence,
+		 "--python shows the lines of this Python program without a restart"}};
+	int row = mt_stats_stays_on_libc(head) ? 2 : head->mode != MT_MODE_JEMALLOC;
 
 	return head->snapshot.prof_state ? NULL
-					 : texts[is_other][head->python != MT_PYTHON_USES_UNKNOWN];
+					 : texts[row][head->python != MT_PYTHON_USES_UNKNOWN];
+}
+
+bool mt_stats_stays_on_libc(const struct mt_stats_head *head)
+{
+	return head->mode == MT_MODE_SYSTEM && strstr(head->evidence, " for good: ");
 }

@@ -17,7 +17,7 @@
 #include "ctl/process/read_file.h"
 
 enum watched_state {
-	WATCHED_NEW,
+	WATCHED_NEW,   /* or it ended before its loader was seen to map the shim */
 	WATCHED_PLAIN, /* without the shim, or `shim` is false */
 	WATCHED_ASLEEP,
 	WATCHED_AWAKE,
@@ -155,11 +155,14 @@ static json_t *recorder_process_line(const struct watched *watched,
 	struct mt_runtime runtime;
 	json_t *line = recorder_line("process", process->pid, now_ns);
 
-	mt_json_set_u64(line, "ppid", (uint64_t)process->parent);
 	mt_json_set_text(line, "comm", process->comm);
 	mt_json_set_text(line, "command", process->command);
-	mt_json_set_u64(line, "start_ns", recorder_start_ns(process));
-	mt_json_set_text(line, "state", states[watched->state]);
+	if (process->start_ticks) {
+		mt_json_set_u64(line, "ppid", (uint64_t)process->parent);
+		mt_json_set_u64(line, "start_ns", recorder_start_ns(process));
+	}
+	if (watched->state != WATCHED_NEW)
+		mt_json_set_text(line, "state", states[watched->state]);
 	if (watched->state == WATCHED_REFUSED)
 		set_clean(line, "why", why);
 	if (watched->state != WATCHED_AWAKE)
@@ -419,14 +422,24 @@ static void put_last_changes(struct mt_recorder *recorder, uint64_t now_ns)
 
 /* ---- process lines ---- */
 
+/* A process that ends has no command line any more before it is a zombie. */
+static bool has_memory(pid_t pid)
+{
+	struct mt_process now = {.pid = pid};
+
+	return mt_process_read_stat(&now) && now.rss_bytes;
+}
+
 static enum watched_state read_state(struct mt_recorder *recorder, struct watched *watched,
 				     struct mt_error_reason *why)
 {
 	struct mt_stats_file *file = &recorder->target.file;
 	enum mt_err error;
 
-	if (!recorder->options.shim || !watched->process.shimmed)
+	if (!recorder->options.shim)
 		return WATCHED_PLAIN;
+	if (!watched->process.shimmed)
+		return has_memory(watched->process.pid) ? WATCHED_PLAIN : WATCHED_NEW;
 	error = mt_target_read_head(&watched->process, &file->head, why);
 	/* The devices are behind the head. */
 	if (!error && file->head.devices_count)
@@ -459,14 +472,6 @@ static bool is_same_program(const struct mt_recorder *recorder, const struct wat
 	       now_ns - watched->identity_ns < IDENTITY_NS && watched->process.stack_start &&
 	       mt_process_read_stat(&now) && now.stack_start == watched->process.stack_start &&
 	       strcmp(now.comm, watched->process.comm) == 0;
-}
-
-/* A process that ends has no command line any more before it is a zombie. */
-static bool has_memory(pid_t pid)
-{
-	struct mt_process now = {.pid = pid};
-
-	return mt_process_read_stat(&now) && now.rss_bytes;
 }
 
 /* An exec changes the name, and whether the process carries the shim; the loader maps that a moment
@@ -510,6 +515,10 @@ static bool put_state(struct mt_recorder *recorder, struct watched *watched, uin
 	struct mt_error_reason why = {.text = ""};
 
 	state = read_state(recorder, watched, &why);
+	if (state == WATCHED_ASLEEP && watched->state == WATCHED_AWAKE &&
+	    identity == watched->identity &&
+	    mt_process_runs(watched->process.pid, watched->process.stack_start))
+		return false; /* it ends, and has removed its files */
 	if (state == WATCHED_AWAKE) {
 		begin_counting(recorder, watched);
 		devices = recorder->target.file.head.devices_count;

@@ -302,6 +302,8 @@ static void take_process(struct mt_recording *recording, const json_t *object, u
 	mt_json_get_text(object, "comm", process->comm, sizeof(process->comm));
 	mt_json_get_text(object, "command", process->command, sizeof(process->command));
 	mt_json_get_text(object, "rank", process->rank, sizeof(process->rank));
+	mt_json_get_text(object, "state", process->state, sizeof(process->state));
+	mt_json_get_text(object, "why", process->why, sizeof(process->why));
 	if (pid == recording->pid && json_object_get(object, "settings"))
 		keep(&recording->root, object);
 }

@@ -106,33 +106,44 @@ enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_error_reason 
 	return MT_ERR_OK;
 }
 
-static bool is_shim(const char *entry, size_t length)
-{
-	size_t name = strlen(MT_SHIM_NAME);
+#define HEAD_BYTES 4096u
 
-	return length >= name && strncmp(entry + length - name, MT_SHIM_NAME, name) == 0 &&
-	       (length == name || entry[length - name - 1] == '/');
+static const char mark[] = "@(#)" MT_SHIM_NAME " ";
+
+static bool is_marked(const char *head, size_t length)
+{
+	return length > SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0 &&
+	       memmem(head, length, mark, strlen(mark));
+}
+
+bool mt_preload_is_shim(const char *entry)
+{
+	bool is_found = strcmp(mt_text_basename(entry), MT_SHIM_NAME) == 0;
+	size_t length = 0;
+	char *head;
+
+	if (is_found || !strchr(entry, '/')) /* else the loader searches for it */
+		return is_found;
+	head = mt_read_file_first(entry, HEAD_BYTES, &length);
+	is_found = head && is_marked(head, length);
+	free(head);
+	return is_found;
 }
 
 /* Returns a value of LD_PRELOAD: the library, then the entries of `existing` (may be NULL) without
  * any other copy of the shim. The caller frees. */
 static char *preload_list(const char *library, const char *existing)
 {
-	size_t room = strlen(library) + (existing ? strlen(existing) : 0) + 2;
-	char *list = mt_error_check_memory(malloc(room)), *end = list + strlen(library);
+	char *rest = mt_error_check_memory(strdup(existing ? existing : "")), *saved = NULL, *list;
+	size_t room = strlen(library) + strlen(rest) + 2;
 
+	list = mt_error_check_memory(calloc(1, room));
 	strcpy(list, library);
-	while (existing && *existing) {
-		size_t length = strcspn(existing, SEPARATORS);
-
-		if (length && !is_shim(existing, length)) {
-			*end++ = ':';
-			memcpy(end, existing, length);
-			end += length;
-			*end = '\0';
-		}
-		existing += length + strspn(existing + length, SEPARATORS);
-	}
+	for (char *entry = strtok_r(rest, SEPARATORS, &saved); entry;
+	     entry = strtok_r(NULL, SEPARATORS, &saved))
+		if (!mt_preload_is_shim(entry))
+			strcat(strcat(list, ":"), entry);
+	free(rest);
 	return list;
 }
 
@@ -174,10 +185,6 @@ const char *mt_preload_allocator(const char *path)
 
 /* ---- library ---- */
 
-#define HEAD_BYTES 4096u
-
-static const char mark[] = "@(#)" MT_SHIM_NAME " ";
-
 bool mt_library_version(const char *path, char *out, size_t out_bytes)
 {
 	size_t length = 0, left;
@@ -192,12 +199,6 @@ bool mt_library_version(const char *path, char *out, size_t out_bytes)
 	}
 	free(bytes);
 	return at != NULL;
-}
-
-static bool is_marked(const char *head, size_t length)
-{
-	return length > SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0 &&
-	       memmem(head, length, mark, strlen(mark));
 }
 
 /* The answer for a file is kept: all processes map the same ones. */

@@ -15,6 +15,9 @@ enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_error_reason 
  * the shim cannot reach that program. Returns MT_EXIT_OK, or an exit code after a message. */
 enum mt_exit mt_preload_prepare(const char *program);
 
+/* Returns whether an entry of LD_PRELOAD is the shim, by its name or by its file's head. */
+bool mt_preload_is_shim(const char *entry);
+
 /* Returns the name of the allocator that a file name stands for ("jemalloc" of libjemalloc.so.2),
  * or NULL. */
 const char *mt_preload_allocator(const char *path);

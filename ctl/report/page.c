@@ -80,9 +80,10 @@ static void write_source(const struct mt_report *report, FILE *to)
 				       : ".",
 		      to);
 		if (facts->ended)
-			fputs(" Then the process ended: this page has what was known at its last "
-			      "sample.",
-			      to);
+			mt_html_textf(to,
+				      " Then the process %s: this page has what was known at its "
+				      "last sample.",
+				      facts->has_exec ? "ran another program" : "ended");
 		else if (facts->silent_count)
 			fputs(" It does not reply (stopped, or it hangs): the figures of its heap "
 			      "are old.",
@@ -370,7 +371,10 @@ static void write_subtitle(const struct mt_report *report, FILE *to)
 	if (*host)
 		mt_html_textf(to, " on %s", host);
 	if (report->look) {
-		fputs(report->facts->ended ? ", ended before " : ", seen ", to);
+		fputs(report->facts->has_exec ? ", ran another program before "
+		      : report->facts->ended  ? ", ended before "
+					      : ", seen ",
+		      to);
 		write_date(to, report->time_ns);
 	} else {
 		fputs(", recorded from ", to);

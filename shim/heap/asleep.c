@@ -94,7 +94,8 @@ static bool accept_outside(void)
 {
 	if (wake_patiently() || !mt_glibc_range_give_up())
 		return false;
-	stay("libc's malloc does not use the brk heap");
+	if (read_state() != UNDECIDED) /* else the heap starts later, and finds it given up */
+		(void)mt_asleep_stay();
 	return true;
 }
 
@@ -469,14 +470,21 @@ void mt_asleep_give_up(void)
 /* libc's malloc serves for good. */
 static void stay(const char *reason)
 {
-	if (read_state() == UNDECIDED)
-		return; /* the heap starts later, and finds that the range was given up */
 	if (read_state() == STAYING)
 		return; /* the first reason stands: libc maps large blocks from then on */
 	mt_asleep_give_up();
 	mt_backend_use_glibc(reason);
 	mt_heap_serve(mt_glibc_accounting_ops());
 	mt_log(MT_LOG_INFO, "glibc serves for good: %s", reason);
+}
+
+bool mt_asleep_stay(void)
+{
+	bool is_outside = mt_glibc_range_is_given_up();
+
+	if (is_outside)
+		stay("libc's malloc does not use the brk heap (GLIBC_TUNABLES?)");
+	return is_outside;
 }
 
 /* Under the lock, or on the thread that starts the heap. Returns NULL, or why jemalloc cannot

@@ -37,6 +37,10 @@ bool mt_asleep_start(const struct mt_config *given_config,
 bool mt_asleep_begin_awake(const struct mt_config *given_config,
 			   const struct mt_backend_hooks *given_hooks);
 
+/* If libc's malloc has made a block outside its brk heap, leaves the process on it for good, says
+ * why, and returns true. */
+bool mt_asleep_stay(void);
+
 /* Restores libc's own parameters, if blocks were already made for a sleep that does not come.
  * The thread that starts the heap. */
 void mt_asleep_give_up(void);

@@ -154,9 +154,6 @@ static void serve_system(const struct mt_backend_hooks *hooks)
 	const struct mt_backend *backend = mt_backend_use_system(mt_config(), hooks);
 
 	mt_asleep_give_up();
-	if (mt_glibc_range_is_given_up())
-		mt_log(MT_LOG_INFO, "glibc serves for good: libc's malloc does not use "
-				    "the brk heap");
 	mt_state_note_heap(mt_backend_identity()->allocator, false);
 	if (backend->counting == MT_COUNTING_CHUNKS) {
 		mt_account_start(NULL, mt_worker_handle_main_exit);
@@ -188,7 +185,8 @@ static void serve(bool on)
 	mt_assert(!mt_backend()); /* served once */
 	hooks.shadowed = mt_heap_is_shadowed();
 	choice = mt_backend_choose(mt_config(), &hooks);
-	if (choice == MT_BACKEND_SYSTEM || !serve_embedded(choice == MT_BACKEND_EMBEDDED, &hooks))
+	if (choice == MT_BACKEND_SYSTEM ||
+	    (!serve_embedded(choice == MT_BACKEND_EMBEDDED, &hooks) && !mt_asleep_stay()))
 		serve_system(&hooks);
 }
 

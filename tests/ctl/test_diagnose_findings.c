@@ -714,6 +714,52 @@ Test(findings, a_short_look_at_growth_without_figures_is_no_firmer_than_a_long_o
 	}
 }
 
+/* What MT_MIN_MB is, a recording does not tell; why a file is refused, it does. */
+Test(findings, growth_in_a_recording_is_no_firmer_than_what_it_holds)
+{
+	struct mt_recording_process process = {.pid = 42, .comm = "server", .state = "asleep"};
+	struct mt_recording recording = MT_RECORDING_EMPTY;
+
+	recording.pid = 42;
+	recording.processes = &process;
+	recording.processes_count = 1;
+	recording.samples_count = 100;
+	recording.samples = calloc(recording.samples_count, sizeof(*recording.samples));
+	for (size_t i = 0; i < recording.samples_count; i++) {
+		struct mt_recording_sample *to = &recording.samples[i];
+
+		*to = (struct mt_recording_sample){.time_ns = (i + 1) * 100000000u, .pid = 42};
+		for (size_t k = 0; k < MT_RECORDING_FIGURES_COUNT; k++)
+			to->bytes[k] = MT_RECORDING_UNKNOWN;
+		to->bytes[MT_RECORDING_RSS] = to->bytes[MT_RECORDING_ANON] =
+			(uint64_t)((300 + 0.06 * (double)i) * MB);
+	}
+	forget();
+	facts = calloc(1, sizeof(*facts));
+	mt_recorded_facts(&recording, facts);
+	is_growing_for("or MT_MIN_MB is large", "");
+	snprintf(process.state, sizeof(process.state), "refused");
+	snprintf(process.why, sizeof(process.why), "out of reach: it is awake");
+	forget();
+	facts = calloc(1, sizeof(*facts));
+	mt_recorded_facts(&recording, facts);
+	is_growing_for("out of reach: it is awake", "");
+	free(recording.samples);
+}
+
+/* "live heap" is stat's figure, without pymalloc. */
+Test(findings, the_trend_of_live_memory_is_not_called_that_of_the_heap)
+{
+	const struct mt_finding *leak;
+
+	look_at((struct series){SHAPE_RAMP, 50 * MB, 5 * MB, 0, 0});
+	(void)judge();
+	leak = finding(MT_VERDICT_LEAK);
+	cr_assert_not_null(leak);
+	cr_assert_gt(leak->evidence_count, 0);
+	cr_expect_str_eq(leak->evidence[0].label, "live memory");
+}
+
 Test(findings, advice_says_what_the_users_own_setting_overrides)
 {
 	look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});

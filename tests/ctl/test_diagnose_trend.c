@@ -20,6 +20,18 @@ static struct mt_trend trend_of(const struct series *of, double seconds, size_t 
 	return trend;
 }
 
+Test(trend, a_short_look_at_growth_is_no_look_at_a_flat_figure)
+{
+	const struct series leak = {SHAPE_RAMP, 300 * MB, 0.5 * MB, 0, 0},
+			    noise = {SHAPE_FLAT, 300 * MB, 0, 0, 0.1 * MB},
+			    little = {SHAPE_RAMP, 300 * MB, 0.01 * MB, 0, 0};
+
+	cr_expect_eq(trend_of(&leak, 2, 20, MB).doubt, MT_TREND_ONSET);
+	cr_expect_eq(trend_of(&leak, 4, 40, MB).shape, MT_TREND_GROWS);
+	cr_expect_eq(trend_of(&noise, 2, 20, MB).shape, MT_TREND_FLAT);
+	cr_expect_eq(trend_of(&little, 2, 20, MB).shape, MT_TREND_FLAT);
+}
+
 Test(trend, tells_growth_from_what_looks_like_it)
 {
 	static const struct {

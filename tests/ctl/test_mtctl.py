@@ -215,6 +215,14 @@ def test_run_keeps_what_was_preloaded_behind_it_and_never_two_shims(ctl, library
 		f"{library}:/no/such/a.so:/no/such/b.so"
 
 
+def test_a_copy_of_another_name_is_known_as_the_shim(ctl, library, shim, tmp_path):
+	"""Two shims were loaded, and doctor said that none was in LD_PRELOAD, beside ps that showed the processes."""
+	copy = shutil.copy(shim, tmp_path / "other.so")
+
+	assert environment_under(ctl, library, LD_PRELOAD=str(copy))["LD_PRELOAD"] == str(library)
+	assert "LD_PRELOAD: the shim is in it" in ctl("doctor", LD_PRELOAD=str(copy)).stdout
+
+
 def test_run_makes_the_path_absolute(ctl, library, monkeypatch):
 	monkeypatch.chdir(library.parent.parent)
 

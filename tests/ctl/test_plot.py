@@ -729,3 +729,14 @@ def test_compare_refuses_what_it_cannot_read_and_too_much(ctl, tmp_path):
 def test_each_has_help(ctl, command):
 	assert ctl(command, "--help").stdout.startswith(f"usage: mtctl {command} ")
 	assert ctl(command, "--no-such").returncode == USAGE
+
+
+def test_a_short_program_is_not_said_to_be_without_the_shim_and_an_awake_one_not_to_fall_asleep_at_its_end(record):
+	"""Most of those that end at once were plain; a third of the awake ones, whose files go first, ended asleep."""
+	def states(*words):
+		return [line.get("state") for line in record(*words)[1] if line["kind"] == "process"]
+
+	for _ in range(8):
+		assert "plain" not in states("--", "/bin/true")
+		said = states("--interval=10ms", "--", "/bin/sh", "-c", f"exec {PYTHON} -c 'import time; time.sleep(0.2)'")
+		assert "awake" not in said or said[-1] == "awake", said

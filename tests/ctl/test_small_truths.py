@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import termios
@@ -149,10 +150,12 @@ def test_a_forked_child_that_only_holds_memory_is_not_called_small(ctl, mtctl, s
 	child = parent.stdout.readline().strip()
 
 	shown, trimmed, judged = ctl("stat", child), ctl("trim", child), ctl("diagnose", "--for=0.5", "--no-trim", child)
+	checked = ctl("doctor", child).stdout
 
 	assert shown.returncode == NOTHING and shown.stderr.endswith("has allocated little in it since its start or its fork, or it can start no thread\n"), shown
 	assert trimmed.returncode == 0 and "asleep: malloc has allocated little" in trimmed.stdout, trimmed
 	assert "pass malloc by" not in judged.stdout, judged
+	assert "but malloc has allocated little in it" in checked and "MT_MIN_MB" not in checked, checked
 	screen = top(f"--filter={child}")
 	screen.wait(rf"^ *{child} ")
 	screen.keys("End", "Enter")
@@ -311,3 +314,27 @@ def test_tables_fit_a_terminal_of_40_columns(mtctl, plain, fake):
 		lines = lines_on_terminal([mtctl, *words], dict(plain, NO_COLOR="1"), 40)
 		table = [line for line in lines if re.match(r"(  )?(all|RSS|PID|\d+) ", line.strip())][:3]
 		assert table and max(map(len, table)) <= 40, (words, lines)
+
+
+def test_why_libcs_malloc_serves_is_said_and_no_advice_names_what_is_set(ctl, mtctl, spawn, plain):
+	"""Doctor called it ok, and sites advised MT_ALLOCATOR=jemalloc, which was set."""
+	grows = "kept = [bytes(4000) for _ in range(9000)]; print('ready', flush=True); input()"
+	process = spawn([mtctl, "run", "--min-mb=0", "--prof=on", "--allocator=jemalloc", "--", PYTHON, "-c", grows],
+	                dict(plain, GLIBC_TUNABLES="glibc.malloc.hugetlb=2"))
+	assert process.stdout.readline() == "ready\n"
+
+	checked, sites = ctl("doctor", process.pid).stdout, ctl("sites", process.pid).stderr
+
+	assert re.search(r"^note +allocator: glibc, mode system\n +evidence +libc's malloc for good: libc's malloc does not use the brk heap", checked, re.M), checked
+	assert "MT_ALLOCATOR" not in sites and "MT_PROF" not in sites, sites
+
+
+def test_a_request_to_a_stopped_process_says_that_it_is_stopped(ctl, mtctl, spawn, plain):
+	process = spawn([mtctl, "run", "--min-mb=0", "--", PYTHON, "-c", HOLDER], plain)
+	assert process.stdout.readline() == "ready\n"
+	os.kill(process.pid, signal.SIGSTOP)
+
+	said = ctl("set", process.pid, "tick-ms=200").stderr
+
+	os.kill(process.pid, signal.SIGCONT)
+	assert "no answer in time: it is stopped (by a signal or a debugger)" in said, said
