@@ -26,7 +26,7 @@ int main(void)
 
 
 def test_a_cxx_program_prints_the_same(same, compile_c):
-	got = same([compile_c(HERE / "cxx_program.cc")])
+	got = same([compile_c(HERE / "cxx_program.cc", "-g0")])
 
 	assert got.returncode == 7 and "aligned 1" in got.stdout
 
