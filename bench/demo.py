@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from lib import candidates, plot, watch, workloads  # pylint: disable=wrong-import-position
+from lib import candidates, watch, workloads  # pylint: disable=wrong-import-position
 
 
 def parse_options():
@@ -75,6 +75,8 @@ def tell_signal(run):
 
 
 def draw(options, candidate, without, with_shim):
+	from lib import plot  # pylint: disable=import-outside-toplevel  # matplotlib takes a second to load
+
 	paths = [os.path.join(options.out, name) for name in ("rss.svg", "rss.png")]
 	title = "with LD_PRELOAD=libmtshim.so" if candidate.name == "shim" else f"with {candidate.name}"
 	plot.draw(without, with_shim, options.wait, title, paths)

@@ -15,7 +15,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from lib import proof, proof_bounds, proof_plot, suite_data  # noqa: E402
+from lib import proof, proof_bounds, suite_data  # noqa: E402
 from lib.entries import ALLOCATOR, PYTHON, REAL, TRAINING  # noqa: E402
 from lib.report import format_number  # noqa: E402
 from lib.suite_data import FIRST, OURS  # noqa: E402
@@ -163,6 +163,8 @@ def newest():
 
 
 def main():
+	from lib import proof_plot  # pylint: disable=import-outside-toplevel  # matplotlib takes a second to load
+
 	parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 	parser.add_argument("file", nargs="?")
 	path = parser.parse_args().file or newest()

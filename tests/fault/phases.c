@@ -32,7 +32,7 @@
 #define THREADS     3
 #define HANDED      100
 #define SMALL_COUNT 8000
-#define LARGE_COUNT 120
+#define LARGE_COUNT 40
 #define LARGE_BYTES (128 * 1024)
 
 static _Atomic unsigned odd; /* refusals that were not honest, and contents that were not kept */

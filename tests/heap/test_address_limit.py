@@ -47,10 +47,11 @@ def test_what_many_threads_had_at_the_limit_serves_larger_blocks_and_a_thread_af
 	assert got.returncode == 0 and got.stdout.count("yes") == 17, got.stdout
 
 
+@pytest.mark.parametrize("count", [30000, pytest.param(100000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("allocator", ["auto", "jemalloc"])
-def test_threads_that_free_memory_of_others_in_their_end_leave_nothing_behind(run, env, compile_c, allocator):
+def test_threads_that_free_memory_of_others_in_their_end_leave_nothing_behind(run, env, compile_c, allocator, count):
 	"""A purge entered such a thread into jemalloc's list of threads, and its stack was unmapped."""
-	got = run([compile_c("ending_threads.c", "-pthread"), 100000], env(ALLOCATOR=allocator), timeout=120)
+	got = run([compile_c("ending_threads.c", "-pthread"), count], env(ALLOCATOR=allocator), timeout=120)
 
 	assert (got.returncode, got.stdout) == (0, "done\n"), got.stderr
 

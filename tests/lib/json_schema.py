@@ -1,4 +1,5 @@
 """What a command prints with --json, held against docs/json.schema.json where python3-jsonschema is installed."""
+import functools
 import json
 
 from places import ROOT
@@ -11,9 +12,14 @@ except ImportError:
 SCHEMA = json.loads((ROOT / "docs" / "json.schema.json").read_text())
 
 
+@functools.cache
+def _validator(command):
+	return jsonschema.Draft7Validator({**SCHEMA, "$ref": f"#/definitions/{command}"})
+
+
 def fits(command, text):
 	"""Returns the object that `text` is. It has to be as the definition of the schema with this name says."""
 	seen = json.loads(text)
 	if jsonschema:
-		jsonschema.Draft7Validator({**SCHEMA, "$ref": f"#/definitions/{command}"}).validate(seen)
+		_validator(command).validate(seen)
 	return seen

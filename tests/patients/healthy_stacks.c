@@ -15,7 +15,7 @@ static void *worker(void *unused)
 {
 	for (;;) {
 		free(filled(1000 + (size_t)recurse(120) % 10));
-		usleep(200000);
+		usleep(1000000);
 	}
 	return unused;
 }

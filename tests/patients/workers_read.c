@@ -14,7 +14,7 @@ static void look_up(const uint64_t *table)
 		for (size_t j = 0; j < 20000; j++)
 			(void)*(const volatile uint64_t *)&table[(i + j * 512) % WORDS];
 		free(filled(100));
-		usleep(10000);
+		usleep(100000);
 	}
 }
 

@@ -114,22 +114,16 @@ def test_what_threads_have_freed_before_they_ended_kills_no_thread_after_them(ru
 	assert (got.returncode, got.stdout) == (0, "done\n")
 
 
-def test_a_block_that_grows_is_never_resident_twice(run, env, limited, compile_c, backend):
-	group = limited(256)
-
-	got = run([compile_c("pressure_grow.c"), "200"], env(), preexec_fn=group.enter)
-
-	assert got.returncode == 0 and int(got.stdout.split()[1]) < 230, got.stdout + got.stderr
-
-
 def test_a_block_that_grows_is_moved_and_not_copied(run, env, limited, compile_c, backend):
-	"""Three times 200 MB: each page faults once. A copy faulted for all of them again at each step."""
+	"""Three times 200 MB, never resident twice: each page faults once. A copy faulted for all of them again at each step."""
 	group = limited(256)
 
 	got = run([compile_c("pressure_grow.c"), "200"], env(), preexec_fn=group.enter)
 
 	assert got.returncode == 0, got.stderr
-	assert int(got.stdout.split()[3]) < 1.2 * 3 * 200 * MB / os.sysconf("SC_PAGESIZE"), got.stdout
+	_, peak_mb, _, faults, _ = got.stdout.split()
+	assert int(peak_mb) < 230, got.stdout
+	assert int(faults) < 1.2 * 3 * 200 * MB / os.sysconf("SC_PAGESIZE"), got.stdout
 
 
 def test_a_pool_of_300_threads_that_free_all_they_had_lives_where_it_lives_without_the_shim(run, env, limited, compile_c):
@@ -171,23 +165,23 @@ def test_a_block_that_is_hardly_touched_stays_so_where_the_kernel_refuses_to_mov
 @pytest.mark.parametrize("how", ["cut", "cuts"])
 @pytest.mark.parametrize("taker", ["mapping", "fork"])
 def test_what_realloc_cuts_off_is_there_for_others_at_once_near_a_limit(run, env, limited, compile_c, backend, taker, how):
-	group = limited(256)
+	group = limited(160)
 
 	got = run([compile_c("pressure_spare.c"), taker, how], env(), preexec_fn=group.enter)
 
 	assert got.returncode == 0, got.stderr
-	assert group.read("memory.max_usage_in_bytes") < 200 * MB
+	assert group.read("memory.max_usage_in_bytes") < 125 * MB
 
 
 @pytest.mark.parametrize("taker", ["mapping", "tmpfs", "spawn", "fork"])
 def test_what_was_freed_is_there_for_others_at_once_near_a_limit(run, env, limited, compile_c, backend, taker):
 	"""glibc unmaps a large block when it is freed. What jemalloc kept until the next look got the program, or its child, killed."""
-	group = limited(256)
+	group = limited(160)
 
 	got = run([compile_c("pressure_spare.c"), taker], env(), preexec_fn=group.enter)
 
 	assert got.returncode == 0, got.stderr
-	assert group.read("memory.max_usage_in_bytes") < 200 * MB
+	assert group.read("memory.max_usage_in_bytes") < 125 * MB
 
 
 def test_a_program_that_fits_its_limit_under_glibc_lives_under_the_shim(run, env, limited, compile_c, backend):
