@@ -245,8 +245,8 @@ int mt_glibc_trim(size_t pad)
 static _Atomic size_t old_freed_bytes = TRIM_OLD_MOST;
 static _Atomic size_t trim_old_bytes = TRIM_OLD_MOST;
 
-/* libc's cache of a thread: more blocks of a size than it holds (7, from 2.42 on 16), and its sizes,
- * as malloc_usable_size tells them. */
+/* libc's cache of a thread: more blocks of a size than it holds (7, from 2.42 on 16), and its
+ * sizes, as malloc_usable_size tells them. */
 #define CACHED_MOST  24
 #define CACHED_FIRST 24u
 #define CACHED_STEP  16u
