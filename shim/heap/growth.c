@@ -5,8 +5,8 @@
 #include "core/config.h"
 #include "core/init.h"
 #include "core/services.h"
-#include "core/worker.h"
 #include "core/state.h"
+#include "core/worker.h"
 #include "heap/account.h"
 #include "heap/backend.h"
 #include "heap/entries.h"
@@ -22,11 +22,6 @@
  * distance to the next reading doubles, up to 64 MB of allocations: a process that only churns
  * large buffers would do little else. */
 #define LONGEST_STEPS 16u
-
-#define PURGE_WAIT_NS (10 * MT_NS_PER_MS)
-/* what a purge costs, with the page faults by which the program takes the pages back: so many times
- * its own time */
-#define FAULTS_SHARE 6u
 
 /* counters, no ordering */
 static _Atomic uint64_t counted_bytes; /* since the last step */
@@ -61,31 +56,11 @@ static void check_later(bool failed)
 		mt_store_relaxed(&distance, 2 * now);
 }
 
-/* The kernel refuses the worker (RLIMIT_NPROC, pids.max, SCHED_DEADLINE): what is free goes back
- * here, for up to MT_BUDGET_PCT of the time. If another thread is just starting the worker, a purge
- * too many does no harm. */
-static void purge_without_worker(void)
-{
-	static _Atomic uint64_t next_ns; /* no ordering: two threads may purge at once */
-	uint64_t budget_pct = mt_config()->budget_pct;
-	uint64_t began_ns = mt_os_now_ns();
-	uint64_t pause_ns;
-
-	if (!budget_pct || began_ns < mt_load_relaxed(&next_ns))
-		return;
-	(void)mt_heap_reclaim(0, PURGE_WAIT_NS);
-	pause_ns = (mt_os_now_ns() - began_ns) * FAULTS_SHARE * 100 / budget_pct;
-	mt_store_relaxed(&next_ns, mt_os_now_ns() + mt_max_u64(pause_ns, MT_NS_PER_S));
-}
-
 static void start_worker(void *unused)
 {
 	(void)unused;
-	if (mt_init_start_worker())
-		return;
-	check_later(true);
-	if (mt_worker_is_main_watched() && !mt_worker_is_paused())
-		purge_without_worker();
+	if (!mt_init_start_worker())
+		check_later(true);
 }
 
 static void start_interpreters_thread(void *unused)
@@ -181,6 +156,13 @@ static void objects_grew(uint64_t bytes)
 
 /* ---- free memory of a process without a worker ---- */
 
+/* Small, or the kernel refuses the worker (RLIMIT_NPROC, pids.max, SCHED_DEADLINE): free memory goes
+ * back on the thread that frees, for up to MT_BUDGET_PCT of the time. */
+
+#define PURGE_WAIT_NS (10 * MT_NS_PER_MS)
+/* what a purge costs, with the page faults by which the program takes the pages back: so many times
+ * its own time */
+#define FAULTS_SHARE 6u
 /* free and resident: less is not worth a purge */
 #define FREE_LEAST_BYTES MT_MIB
 /* may be spent on purges before MT_BUDGET_PCT of the time is the limit */

@@ -8,6 +8,8 @@
  *   frees BYTES MB COUNT      fills MB in blocks of BYTES and frees them, COUNT times; kB of
  *                             anonymous memory
  *   child_frees BYTES MB COUNT  the same in a forked child of a parent that has done it
+ *   sorts COUNT               collects tuples in blocks that double and an array that realloc
+ *                             doubles; kB of anonymous memory that came meanwhile
  *   evicts MB BYTES TURNS     holds MB in blocks of up to BYTES; each of TURNS new ones takes the
  *                             place of others; kB of anonymous memory */
 #include <malloc.h>
@@ -150,6 +152,38 @@ static long child_frees(size_t size, long bytes, int count)
 	return kb;
 }
 
+#define TUPLE_BYTES 64
+#define ENTRY_BYTES 24
+#define BLOCK_MOST  ((size_t)8 << 20)
+
+static long sorts(long count)
+{
+	size_t block_bytes = 32u << 10, used = block_bytes, capacity = 4096;
+	char *entries, *block = NULL;
+	long before;
+
+	if (!build(6 << 20, 1000) || !(entries = malloc(capacity * ENTRY_BYTES)))
+		abort();
+	before = rollup_kb("Anonymous:");
+	for (size_t i = 0; i < (size_t)count; i++) {
+		if (used + TUPLE_BYTES > block_bytes) {
+			block_bytes = block_bytes < BLOCK_MOST ? 2 * block_bytes : BLOCK_MOST;
+			block = malloc(block_bytes);
+			used = 0;
+		}
+		if (i == capacity) {
+			capacity *= 2;
+			entries = realloc(entries, capacity * ENTRY_BYTES);
+		}
+		if (!block || !entries)
+			abort();
+		memset(block + used, 1, TUPLE_BYTES);
+		memset(entries + i * ENTRY_BYTES, 1, ENTRY_BYTES);
+		used += TUPLE_BYTES;
+	}
+	return rollup_kb("Anonymous:") - before;
+}
+
 #define EVICTED_MOST 100000
 
 static long evicts(long most, size_t bytes, int turns)
@@ -194,6 +228,8 @@ int main(int argc, char **argv)
 	else if (argc == 5 && strcmp(argv[1], "child_frees") == 0)
 		printf("%ld\n",
 		       child_frees((size_t)atol(argv[2]), atol(argv[3]) << 20, atoi(argv[4])));
+	else if (argc == 3 && strcmp(argv[1], "sorts") == 0)
+		printf("%ld\n", sorts(atol(argv[2])));
 	else if (argc == 5 && strcmp(argv[1], "evicts") == 0)
 		printf("%ld\n", evicts(atol(argv[2]) << 20, (size_t)atol(argv[3]), atoi(argv[4])));
 	else

@@ -51,11 +51,14 @@ def test_a_process_too_small_for_a_worker_returns_what_it_frees(numbers, who, si
 	assert shimmed < plain + 3000
 
 
-def test_a_small_process_in_a_tight_loop_keeps_the_pages_that_it_takes_back_at_once(run, env, compile_c):
-	done = run([PYTHON, "-c", "import os, resource, sys; os.spawnv(os.P_WAIT, sys.argv[1], sys.argv[1:]); "
-		"print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt)", compile_c("small_process.c"), "frees", "1000", "10", "100"], env())
+def test_a_small_process_in_a_tight_loop_has_fewer_page_faults_than_on_libc(run, env, bare, compile_c):
+	count = ("import os, resource, sys; os.spawnv(os.P_WAIT, sys.argv[1], sys.argv[1:]); "
+		"print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt)")
+	command = [PYTHON, "-c", count, compile_c("small_process.c"), "frees", "1000", "10", "100"]
+	plain, shimmed = (int(run(command, settings).stdout.split()[-1]) for settings in (bare, env()))
 
-	assert int(done.stdout.split()[-1]) < 60_000, "bare 255,000, without any purge 4,000"
+	assert plain > 200_000
+	assert shimmed < plain / 2
 
 
 def test_a_small_process_that_replaces_its_blocks_in_no_order_leaves_libcs_heap(numbers):
@@ -64,6 +67,14 @@ def test_a_small_process_that_replaces_its_blocks_in_no_order_leaves_libcs_heap(
 
 	assert plain > 8000
 	assert shimmed < 1.4 * plain
+
+
+def test_an_array_that_doubles_beside_other_blocks_leaves_no_copy_behind(numbers):
+	"""PostgreSQL's servers that sort peaked at a fifth more than bare: old places of 1.6 and 3.1 MB stayed resident."""
+	plain, shimmed = numbers("sorts", 200_000)
+
+	assert plain > 17_000
+	assert shimmed < 1.05 * plain
 
 
 def test_malloc_trim_on_libcs_malloc_costs_what_libcs_own_costs(numbers):
