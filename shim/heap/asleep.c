@@ -673,11 +673,6 @@ MT_COLD void *mt_asleep_realloc_old(void *ptr, size_t size, void *(*make)(size_t
 	return fresh;
 }
 
-MT_COLD size_t mt_asleep_usable_old(void *ptr)
-{
-	return mt_glibc_usable(ptr);
-}
-
 /* ---- fork ---- */
 
 void mt_asleep_fork_prepare(void)

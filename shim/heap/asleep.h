@@ -67,7 +67,6 @@ bool mt_asleep_note_growth(void);
  * memory: the block stays as it is; size 0: frees it and returns NULL). */
 void mt_asleep_free_old(void *ptr);
 void *mt_asleep_realloc_old(void *ptr, size_t size, void *(*make)(size_t size));
-size_t mt_asleep_usable_old(void *ptr);
 
 /* pthread_atfork handlers. Prepare waits up to 1 s for a thread that wakes the process up. */
 void mt_asleep_fork_prepare(void);

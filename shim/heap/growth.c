@@ -155,9 +155,8 @@ static void objects_grew(uint64_t bytes)
 }
 
 /* ---- free memory of a process without a worker ---- */
-
-/* Small, or the kernel refuses the worker (RLIMIT_NPROC, pids.max, SCHED_DEADLINE): free memory goes
- * back on the thread that frees, for up to MT_BUDGET_PCT of the time. */
+/* It is small, or the kernel refuses the worker (RLIMIT_NPROC, pids.max, SCHED_DEADLINE). Free
+ * memory goes back on the thread that frees, for up to MT_BUDGET_PCT of the time. */
 
 #define PURGE_WAIT_NS (10 * MT_NS_PER_MS)
 /* what a purge costs, with the page faults by which the program takes the pages back: so many times

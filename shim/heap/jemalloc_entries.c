@@ -69,7 +69,7 @@ static void *awake_realloc(void *ptr, size_t size)
 static size_t awake_malloc_usable_size(void *ptr)
 {
 	return mt_unlikely(mt_glibc_range_may_have(ptr)) && mt_glibc_range_has(ptr)
-		       ? mt_asleep_usable_old(ptr)
+		       ? mt_glibc_usable(ptr)
 		       : je_malloc_usable_size(ptr);
 }
 
