@@ -505,13 +505,13 @@ static void check_power(const struct window *window, struct mt_trend *out)
 		doubt(MT_TREND_NOISE, 1.2 * out->decided_s * pow(unseen, 2.0 / 3), out);
 }
 
-/* A short look saw a rise that is too small for growth, and too steady for noise. */
+/* A rise that is too small for growth, and too steady and too fast for noise. */
 static bool has_slight_rise(const struct window *window, const struct levels *levels,
 			    const struct mt_trend *trend)
 {
 	double least = fmax(SLIGHT_SHARE * window->least_min, levels->grain);
 
-	return trend->decided_s < SECONDS_ENOUGH && trend->growth >= least &&
+	return trend->growth >= fmax(least, LEAST_PER_S * trend->decided_s) &&
 	       trend->slope_low * trend->decided_s >= least;
 }
 
@@ -529,7 +529,7 @@ static struct step shape_of_levels(const struct window *window, const struct lev
 	if (out->growth <= -least && out->slope_high < 0)
 		out->shape = MT_TREND_FALLS;
 	else if (has_slight_rise(window, levels, out))
-		doubt(MT_TREND_ONSET, SECONDS_ENOUGH, out);
+		doubt(MT_TREND_ONSET, fmax(SECONDS_ENOUGH, 2 * out->decided_s), out);
 	else
 		check_power(window, out);
 	return low ? (struct step){.next_s = low->at_s, .only_growth = true} : ends_here;

@@ -445,25 +445,6 @@ enum mt_err mt_config_set_live(const char *name, const char *value)
 	return mt_config_set(&live, name, value);
 }
 
-void mt_config_format(const struct mt_config *config, enum mt_option option, char *out,
-		      size_t out_bytes)
-{
-	const char *field;
-	uint64_t value;
-
-	if ((unsigned)option >= MT_OPTION_COUNT) {
-		(void)mt_format(out, out_bytes, "%s", "");
-		return;
-	}
-	field = (const char *)config + rows[option].offset;
-	if (rows[option].kind == MT_KIND_text) {
-		(void)mt_format(out, out_bytes, "%.*s", MT_TEXT_MAX - 1, field);
-		return;
-	}
-	memcpy(&value, field, sizeof(value));
-	mt_config_value_format(&rows[option], value, out, out_bytes);
-}
-
 void mt_config_format_origin(const struct mt_config *config, enum mt_option option, char *out,
 			     size_t out_bytes)
 {
@@ -760,8 +741,8 @@ static void format_round(uint64_t round, char *out, size_t out_bytes)
 		(void)mt_format(out, out_bytes, "%s", mode <= MT_ROUND_AUTO ? words[mode] : "?");
 }
 
-void mt_config_value_format(const struct mt_option_row *row, uint64_t value, char *out,
-			    size_t out_bytes)
+static void format_value(const struct mt_option_row *row, uint64_t value, char *out,
+			 size_t out_bytes)
 {
 	switch ((enum mt_kind)row->kind) {
 	case MT_KIND_bool:
@@ -787,6 +768,25 @@ void mt_config_value_format(const struct mt_option_row *row, uint64_t value, cha
 		(void)mt_format(out, out_bytes, "%llu", (unsigned long long)value);
 		break;
 	}
+}
+
+void mt_config_format(const struct mt_config *config, enum mt_option option, char *out,
+		      size_t out_bytes)
+{
+	const char *field;
+	uint64_t value;
+
+	if ((unsigned)option >= MT_OPTION_COUNT) {
+		(void)mt_format(out, out_bytes, "%s", "");
+		return;
+	}
+	field = (const char *)config + rows[option].offset;
+	if (rows[option].kind == MT_KIND_text) {
+		(void)mt_format(out, out_bytes, "%.*s", MT_TEXT_MAX - 1, field);
+		return;
+	}
+	memcpy(&value, field, sizeof(value));
+	format_value(&rows[option], value, out, out_bytes);
 }
 
 /* The unit of a number, which its name ends with; "" for a plain one. */

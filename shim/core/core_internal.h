@@ -68,10 +68,6 @@ void mt_config_parse(const char *const *environ_list, struct mt_config *out,
 /* Reads the variables of other programs from an environment. Pure. */
 void mt_config_parse_launch_env(const char *const *environ_list, struct mt_launch_env *out);
 
-/* Formats a value that is no text, as mt_config_format. */
-void mt_config_value_format(const struct mt_option_row *row, uint64_t value, char *out,
-			    size_t out_bytes);
-
 /* ---- rights of threads ---- */
 
 /* mt_thread_rights_are_equal for two texts of /proc/PID/task/TID/status. Pure. */

@@ -118,8 +118,8 @@ uint64_t mt_object_heap_purge(uint64_t keep_bytes, bool (*enter)(void), void (*l
 void mt_object_heap_limit(uint64_t address_bytes, uint64_t data_bytes);
 
 /* grew: called by a thread of the program that has taken another MB of pages, once its block is
- * made. bytes: since the last call. exceeds: by one that has returned so many pages under
- * RLIMIT_DATA that a purge is due. */
+ * made. bytes: since the last call; 0: it has returned a MB of them. exceeds: by one that has
+ * returned so many pages under RLIMIT_DATA that a purge is due. */
 void mt_object_heap_listen(void (*grew)(uint64_t bytes), void (*exceeds)(void));
 
 /* Call the listeners. For python/ alone. */

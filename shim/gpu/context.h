@@ -427,9 +427,6 @@ enum mt_fence_status {
  * between. */
 enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
 
-/* Asks the driver about a pending block, which stays pending unless DONE. The lock as above. */
-enum mt_fence_status mt_fence_ask(struct mt_context *context, struct mt_block *block);
-
 /* Takes a pending block out of its list. The context keeps its event for the next free: there are
  * as many as blocks were pending at one time. The lock is held. */
 void mt_fence_remove(struct mt_context *context, struct mt_block *block);

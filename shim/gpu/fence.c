@@ -196,7 +196,8 @@ static enum mt_fence_status ask(struct mt_context *context, const struct mt_bloc
 	return status;
 }
 
-enum mt_fence_status mt_fence_ask(struct mt_context *context, struct mt_block *block)
+/* About a pending block, which stays pending unless DONE. */
+static enum mt_fence_status ask_pending(struct mt_context *context, struct mt_block *block)
 {
 	enum mt_fence_status status;
 	int cancel;
@@ -222,7 +223,7 @@ bool mt_pending_poll(struct mt_context *context, unsigned limit)
 	bool has_idle = false;
 
 	for (; context->pending_line.first && limit > 0; limit--) {
-		if (mt_fence_ask(context, context->pending_line.first) != MT_FENCE_DONE)
+		if (ask_pending(context, context->pending_line.first) != MT_FENCE_DONE)
 			break;
 		has_idle = true;
 	}

@@ -246,11 +246,12 @@ static _Atomic size_t old_freed_bytes = TRIM_OLD_MOST;
 static _Atomic size_t trim_old_bytes = TRIM_OLD_MOST;
 
 /* libc's cache of a thread: more blocks of a size than it holds (7, from 2.42 on 16), and its
- * sizes, as malloc_usable_size tells them. */
+ * sizes, as malloc_usable_size tells them, that no fast bin takes: there libc would not notice a
+ * block that is freed twice. */
 #define CACHED_MOST  24
-#define CACHED_FIRST 24u
+#define CACHED_FIRST 136u
 #define CACHED_STEP  16u
-#define CACHED_SIZES 64u
+#define CACHED_SIZES 57u
 
 static _Atomic uint64_t filled_sizes; /* a bit for each, of one thread; no ordering */
 
@@ -279,11 +280,13 @@ static bool copies_little(size_t unmerged_bytes)
 }
 
 /* What a thread frees stays in its cache of libc's, and each block there keeps a page of old ones.
- * So the cache is filled with blocks that lie together. Not if pages are shared with forked
- * processes: past the cache a free writes to its neighbours, too. */
+ * So the cache is filled with blocks that lie together. What is in it stays, since libc knows a
+ * block by it that is freed twice. Not if pages are shared with forked processes: past the cache a
+ * free writes to its neighbours, too. */
 void mt_glibc_fill_cache(size_t bytes)
 {
 	size_t size = (bytes - CACHED_FIRST) / CACHED_STEP;
+	int kept = errno;
 	uint64_t bit;
 	void *blocks[CACHED_MOST];
 
@@ -296,9 +299,9 @@ void mt_glibc_fill_cache(size_t bytes)
 	atomic_fetch_or_explicit(&filled_sizes, bit, memory_order_relaxed);
 	for (int i = 0; i < CACHED_MOST; i++)
 		blocks[i] = libc.malloc(bytes);
-	/* those that were in the cache come first */
-	for (int i = CACHED_MOST - 1; i >= 0; i--)
+	for (int i = 0; i < CACHED_MOST; i++)
 		libc.free(blocks[i]);
+	errno = kept;
 }
 
 void mt_glibc_trim_old(void)

@@ -119,14 +119,6 @@ static bool note_bytes(uint64_t fresh_bytes)
 	return mt_interpreter_wants_thread();
 }
 
-/* Starts nothing here: the thread is inside the allocator, and is_due takes a lock. A running
- * worker is told of allocated bytes alone: these would end a step without telling it. */
-void mt_growth_without_worker(uint64_t bytes)
-{
-	if (!mt_worker_is_running() && count(bytes) && is_check_due())
-		mt_heap_event_at_next_call(true);
-}
-
 /* A program may make its one large block and never call malloc again. Not for smaller ones: libc
  * makes some of its own under locks that the start of a thread takes. */
 void mt_growth_allocated(uint64_t fresh_bytes)
@@ -142,19 +134,8 @@ void mt_growth_allocated(uint64_t fresh_bytes)
 	errno = kept;
 }
 
-/* A program that works on small objects alone may not call malloc for long: its size is read
- * here. */
-static void objects_grew(uint64_t bytes)
-{
-	int kept = errno;
-
-	if (note_bytes(bytes))
-		mt_growth_note();
-	mt_account_event_objects(bytes);
-	errno = kept;
-}
-
 /* ---- free memory of a process without a worker ---- */
+
 /* It is small, or the kernel refuses the worker (RLIMIT_NPROC, pids.max, SCHED_DEADLINE). Free
  * memory goes back on the thread that frees, for up to MT_BUDGET_PCT of the time. */
 
@@ -167,7 +148,7 @@ static void objects_grew(uint64_t bytes)
 /* may be spent on purges before MT_BUDGET_PCT of the time is the limit */
 #define CREDIT_NS (300 * MT_NS_PER_MS)
 /* Memory that was taken back within this time was purged in vain. After some such purges in turn
- * there is a pause, which doubles with each. */
+ * there is a pause, which doubles with each, unless twice as much is free as in any of them. */
 #define VAIN_NS        (50 * MT_NS_PER_MS)
 #define VAIN_MOST      4u
 #define PAUSE_LEAST_NS (20 * MT_NS_PER_MS)
@@ -178,31 +159,36 @@ static void objects_grew(uint64_t bytes)
 static _Atomic uint64_t inherited_bytes;
 
 /* No ordering: two threads may purge at once. */
-static _Atomic uint64_t purge_next_ns, purged_ns, paid_ns;
+static _Atomic uint64_t pause_end_ns, purged_ns, paid_ns;
 static _Atomic uint32_t vain_count;
+static _Atomic uint64_t vain_bytes;    /* the most that was free before one of them */
+static _Atomic uint64_t objects_bytes; /* pages that Python's objects have taken */
 
 static MT_TLS uint64_t purged_allocated_bytes; /* by this thread, at its last purge */
 
-/* Returns the bytes that are free and resident; 0: unknown, or the heap is just starting. */
+/* Returns the bytes that are free and resident: over libc's malloc, and while the heap is just
+ * starting, of Python's objects only. */
 static uint64_t free_bytes(void)
 {
 	const struct mt_backend *backend = mt_backend();
 	struct mt_heap_figures pages = {0};
+	struct mt_object_heap_figures objects;
 
-	return backend && backend->pages && backend->pages(&pages) ? pages.dirty_bytes : 0;
+	if (backend && backend->pages && backend->pages(&pages))
+		return pages.dirty_bytes;
+	mt_object_heap_read(&objects, false);
+	return objects.dirty_bytes;
 }
 
 static uint64_t pause_after(uint32_t vain)
 {
-	if (vain <= VAIN_MOST)
-		return 0;
-	return PAUSE_LEAST_NS << mt_min_u64(vain - VAIN_MOST, PAUSES_MOST);
+	return vain > VAIN_MOST ? PAUSE_LEAST_NS << mt_min_u64(vain - VAIN_MOST, PAUSES_MOST) : 0;
 }
 
 /* Returns how long the next purge waits. What one call after another frees is one purge. */
-static uint64_t count_vain(uint64_t now_ns)
+static uint64_t count_vain(uint64_t now_ns, uint64_t free_before)
 {
-	uint64_t allocated = mt_account_own_allocated();
+	uint64_t allocated = mt_account_own_allocated() + mt_load_relaxed(&objects_bytes);
 	bool is_refilled = allocated - purged_allocated_bytes >= FREE_LEAST_BYTES;
 	uint64_t since_ns = mt_sat_sub(now_ns, mt_exchange_relaxed(&purged_ns, now_ns));
 	uint32_t vain = mt_load_relaxed(&vain_count);
@@ -211,45 +197,77 @@ static uint64_t count_vain(uint64_t now_ns)
 	if (is_refilled)
 		vain = since_ns < pause_after(vain) + VAIN_NS ? vain + 1 : 0;
 	mt_store_relaxed(&vain_count, vain);
+	mt_store_relaxed(&vain_bytes, vain ? mt_max_u64(free_before, mt_load_relaxed(&vain_bytes))
+					   : free_before);
 	return pause_after(vain);
 }
 
 static void purge_small(void *unused)
 {
 	uint64_t budget_pct = mt_config()->budget_pct; /* once: it may become 0 at any time */
-	uint64_t now_ns = mt_os_now_ns(), cost_ns = mt_os_thread_cpu_ns(), paid;
+	uint64_t now_ns = mt_os_now_ns(), free_before = free_bytes(), cost_ns, paid;
+	struct mt_rss_usage began = {0}, ended = {0};
 
 	(void)unused;
-	if (!budget_pct)
+	mt_assert(mt_backend());
+	if (!budget_pct || !mt_rss_read_usage(&began))
 		return;
-	(void)mt_heap_reclaim(0, PURGE_WAIT_NS);
-	cost_ns = mt_sat_sub(mt_os_thread_cpu_ns(), cost_ns) * FAULTS_SHARE;
+	if (mt_backend()->pages)
+		(void)mt_heap_reclaim(0, PURGE_WAIT_NS);
+	else
+		mt_heap_reclaim_objects();
+	(void)mt_rss_read_usage(&ended);
+	cost_ns = mt_sat_sub(ended.cpu_ns, began.cpu_ns) * FAULTS_SHARE;
 	paid = mt_max_u64(mt_load_relaxed(&paid_ns),
 			  mt_sat_sub(now_ns, CREDIT_NS * 100 / budget_pct));
 	paid += cost_ns * 100 / budget_pct;
 	mt_store_relaxed(&paid_ns, paid);
-	mt_store_relaxed(&purge_next_ns, mt_max_u64(paid, now_ns + count_vain(now_ns)));
+	mt_store_relaxed(&pause_end_ns, now_ns + count_vain(now_ns, free_before));
 }
 
-static bool has_much_free(void)
+static bool is_purge_due(void)
 {
-	uint64_t now = free_bytes();
+	uint64_t now = free_bytes(), now_ns;
 
 	if (now < mt_load_relaxed(&inherited_bytes))
 		mt_store_relaxed(&inherited_bytes, now);
-	return now >= mt_load_relaxed(&inherited_bytes) + FREE_LEAST_BYTES;
+	if (now < mt_load_relaxed(&inherited_bytes) + FREE_LEAST_BYTES)
+		return false;
+	now_ns = mt_os_now_ns();
+	return now_ns >= mt_load_relaxed(&paid_ns) && (now_ns >= mt_load_relaxed(&pause_end_ns) ||
+						       now >= 2 * mt_load_relaxed(&vain_bytes));
 }
 
+/* Starts nothing here: the thread is inside the allocator, and is_due takes a lock. A running
+ * worker is told of allocated bytes alone: these would end a step without telling it. */
 void mt_growth_freed(uint64_t bytes)
 {
 	int kept = errno;
 
 	if (mt_worker_is_running())
 		return;
-	mt_growth_without_worker(bytes);
-	if (has_much_free() && mt_state_is_on() && mt_state_is_own_process() &&
-	    !mt_loader_is_inside() && mt_os_now_ns() >= mt_load_relaxed(&purge_next_ns))
+	if (count(bytes) && is_check_due())
+		mt_heap_event_at_next_call(true);
+	if (is_purge_due() && mt_state_is_on() && mt_state_is_own_process() &&
+	    !mt_loader_is_inside())
 		mt_os_own_stack_call(purge_small, NULL);
+	errno = kept;
+}
+
+/* A program that works on small objects alone may not call malloc for long: its size is read
+ * here. */
+static void objects_grew(uint64_t bytes)
+{
+	int kept = errno;
+
+	if (!bytes) {
+		mt_growth_freed(0);
+		return;
+	}
+	mt_add_relaxed(&objects_bytes, bytes);
+	if (note_bytes(bytes))
+		mt_growth_note();
+	mt_account_event_objects(bytes);
 	errno = kept;
 }
 
@@ -269,7 +287,7 @@ void mt_growth_fork_child(void)
 	mt_store_relaxed(&distance, 1);
 	mt_store_relaxed(&has_failed, false);
 	mt_store_relaxed(&inherited_bytes, free_bytes());
-	mt_store_relaxed(&purge_next_ns, 0);
+	mt_store_relaxed(&pause_end_ns, 0);
 	mt_store_relaxed(&vain_count, 0);
 	mt_heap_event_at_next_call(at_once);
 }

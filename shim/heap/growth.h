@@ -27,15 +27,11 @@ void mt_growth_note(void);
  * none of its locks. Keeps errno. */
 void mt_growth_allocated(uint64_t fresh_bytes);
 
-/* Bytes that count until the worker runs. The first allocation of a thread counts as
- * MT_BACKEND_EVENT_BYTES, which it may allocate before its first event: many threads with less each
- * are a large process, too. Any thread, inside jemalloc while it holds none of its locks. */
-void mt_growth_without_worker(uint64_t bytes);
-
-/* Over the embedded jemalloc: the calling thread has freed about so many bytes. They count as
- * those: a forked child may only free what it has inherited. Without a worker returns free memory
- * to the kernel, once there is a MB of it. Any thread, inside jemalloc while it holds none of its
- * locks. Keeps errno. */
+/* Over the embedded jemalloc, until the worker runs: the calling thread has freed about so many
+ * bytes, which count as allocated ones: a forked child may only free what it has inherited. And so
+ * does the first allocation of a thread, as MT_BACKEND_EVENT_BYTES, which it may allocate before
+ * its first event. Once a MB is free, returns free memory to the kernel. Any thread, inside
+ * jemalloc while it holds none of its locks. Keeps errno. */
 void mt_growth_freed(uint64_t bytes);
 
 /* Has the pages of the heap for Python's objects counted, too. Once, when the heap begins. */

@@ -128,7 +128,7 @@ static void glibc_event(void)
 static void thread_born(void *counters)
 {
 	mt_account_thread_born(counters);
-	mt_growth_without_worker(MT_BACKEND_EVENT_BYTES);
+	mt_growth_freed(MT_BACKEND_EVENT_BYTES);
 }
 
 static void freed_large(void)

@@ -524,19 +524,17 @@ void *mt_jemalloc_move(void *ptr, size_t bytes)
 	size_t page = mt_os_page_bytes(), held;
 	/* the flag is jemalloc's MALLOCX_LG_ALIGN */
 	char *fresh = je_mallocx(bytes, __builtin_ctzl(page));
-	unsigned int arena;
+	unsigned int arena = UINT_MAX;
 
 	if (!fresh)
 		return NULL;
 	held = je_malloc_usable_size(ptr);
 	if (is_better_copied(fresh, ptr, held)) {
 		memcpy(fresh, ptr, held);
-		je_free(ptr);
-		errno = kept;
-		return fresh;
+	} else {
+		move(fresh, ptr, held, (je_malloc_usable_size(fresh) - held) / page * page);
+		arena = arena_of(ptr);
 	}
-	move(fresh, ptr, held, (je_malloc_usable_size(fresh) - held) / page * page);
-	arena = arena_of(ptr);
 	je_free(ptr);
 	/* otherwise jemalloc counts the old block's pages as dirty, and direct reclaim
 	 * overestimates the memory that it can return */

@@ -148,7 +148,11 @@ static MT_COLD void purge_for_growth(uint64_t free_bytes)
 	wait_for_worker();
 }
 
-void mt_purge_growth_note(void)
+/* The heap may have grown by some MB. Purges if it has grown by 32 MB, and by a 16th of the
+ * bytes that stayed free meanwhile. Then pauses until MT_BUDGET_PCT of the time covers the cost.
+ * If more than 128 MB are free, the worker purges, and threads that grow wait up to 10 ms at each
+ * call, 200 ms in all. */
+static void growth_note(void)
 {
 	uint64_t bytes, free_bytes;
 
@@ -158,7 +162,7 @@ void mt_purge_growth_note(void)
 		purge_for_growth(free_bytes);
 }
 
-void mt_purge_growth_tick(void)
+static void growth_tick(void)
 {
 	uint64_t bytes, free_bytes;
 
@@ -182,7 +186,7 @@ uint64_t mt_purge_growth_take_cost(void)
 	return mt_exchange_relaxed(&spent_ns, 0);
 }
 
-void mt_purge_growth_fork_child(void)
+static void growth_fork_child(void)
 {
 	count_from(UINT64_MAX, 0);
 	mt_store_relaxed(&next_purge_ns, 0);
@@ -204,7 +208,7 @@ static void grown(void)
 	atomic_store(&has_grown, true);
 	if (atomic_load(&growth_wakes_worker))
 		mt_control_notify(MT_CONTROL_GROWTH);
-	mt_purge_growth_note();
+	growth_note();
 }
 
 static void run_tick(bool has_grown_much)
@@ -250,7 +254,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 		mt_control_clear_bits(MT_CONTROL_SIGNAL);
 		mt_round_end_handle_signal();
 	}
-	mt_purge_growth_tick();
+	growth_tick();
 	mt_round_end_check_timer(now_ns);
 	log_missing_rounds(mt_sat_sub(now_ns, started_ns));
 	run_tick(bits & MT_CONTROL_GROWTH);
@@ -299,7 +303,7 @@ static void stop(void)
 static void fork_child(void)
 {
 	mt_rounds_fork_child();
-	mt_purge_growth_fork_child();
+	growth_fork_child();
 	started_ns = 0;
 	missing_logged = false;
 	mt_store_relaxed(&growth_wakes_worker, false);

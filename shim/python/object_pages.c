@@ -61,6 +61,7 @@ static uint64_t checked_count;          /* returned_count at the last purge for 
 static _Atomic uint64_t taken_count;    /* pages ever taken; counter, no ordering */
 static _Atomic uint64_t returned_count; /* and ever returned; likewise */
 static uint64_t event_count;            /* taken_count at the last event */
+static uint64_t told_count;             /* returned_count at the last event */
 
 static uint32_t get(const _Atomic uint32_t *counter)
 {
@@ -477,15 +478,18 @@ void mt_object_pages_limit(uint64_t data_bytes)
 	mt_store_relaxed(&kept_pages, kept < GROUP_PAGES ? GROUP_PAGES : (uint32_t)kept);
 }
 
-bool mt_object_pages_exceed_limit(void)
+void mt_object_pages_tell_returned(void)
 {
 	uint64_t returned = mt_load_relaxed(&returned_count);
 	uint32_t kept = get(&kept_pages);
 
-	if (mt_likely(!kept) || returned - checked_count < kept)
-		return false;
-	checked_count = returned;
-	return true;
+	if (mt_unlikely(kept) && returned - checked_count >= kept) {
+		checked_count = returned;
+		mt_object_heap_exceeds();
+	} else if (BYTES_OF(returned - told_count) >= EVENT_BYTES) {
+		told_count = returned;
+		mt_object_heap_grew(0);
+	}
 }
 
 /* From the end, since the first pages are taken first. */

@@ -337,15 +337,13 @@ static MT_COLD void free_slow(const struct mt_python_allocator *next, void *bloc
 	if (push(page_of(block), block))
 		look_at(page_of(block));
 	mt_lock_unlock(&lock);
-	if (mt_object_pages_exceed_limit())
-		mt_object_heap_exceeds();
+	mt_object_pages_tell_returned();
 }
 
 static MT_COLD void look_after_free(struct mt_object_page *page)
 {
 	look_at(page);
-	if (mt_object_pages_exceed_limit())
-		mt_object_heap_exceeds();
+	mt_object_pages_tell_returned();
 }
 
 void mt_objects_free(void *context, void *block)

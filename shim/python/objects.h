@@ -105,9 +105,9 @@ uint64_t mt_object_pages_purge(uint64_t keep_bytes, bool (*enter)(void), void (*
  * inaccessible, until they are taken again. Any thread. */
 void mt_object_pages_limit(uint64_t data_bytes);
 
-/* Returns whether so many pages have come back under such a limit that a purge is due; once for
- * each time. */
-bool mt_object_pages_exceed_limit(void);
+/* Calls a listener (core/services.h) if so many pages have come back under such a limit that a
+ * purge is due, or another MB of them. Called after a page is returned, without the lock. */
+void mt_object_pages_tell_returned(void);
 
 /* Any thread. */
 void mt_object_pages_read(struct mt_object_pages_figures *out);

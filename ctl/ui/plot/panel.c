@@ -21,8 +21,10 @@ static void draw_line(struct mt_canvas *canvas, struct mt_point from, struct mt_
 	mt_canvas_line(canvas, ends, 2, paint);
 }
 
-struct mt_scale mt_panel_draw_bytes(struct mt_canvas *canvas, const struct mt_box *box, double high,
-				    size_t wanted)
+/* At the left of the box, and its lines across: from 0 to at least `high`, in about `wanted`
+ * steps. */
+static struct mt_scale draw_bytes(struct mt_canvas *canvas, const struct mt_box *box, double high,
+				  size_t wanted)
 {
 	const struct mt_font label = {11, false, MT_RGB_TEXT, MT_ANCHOR_END};
 	const struct mt_paint grid = {MT_RGB_GRID, 1, 1, MT_DASH_NONE},
@@ -53,7 +55,7 @@ void mt_panel_draw_field(struct mt_canvas *canvas, struct mt_panel *panel)
 	for (size_t i = 0; i < panel->curves_count; i++)
 		high = fmax(high, mt_series_sum_up(&panel->curves[i].series).peak);
 	mt_canvas_begin(canvas, "axis bytes", NULL);
-	panel->bytes = mt_panel_draw_bytes(canvas, box, high * 1.02, (size_t)wanted);
+	panel->bytes = draw_bytes(canvas, box, high * 1.02, (size_t)wanted);
 	draw_line(canvas, (struct mt_point){box->left, box->top},
 		  (struct mt_point){box->left, box->bottom}, &frame);
 	mt_canvas_text(canvas, (struct mt_point){box->left, box->top - 7 - panel->below_title},

@@ -170,11 +170,6 @@ struct mt_span {
 	bool as_clock;
 };
 
-/* Draws an axis of bytes at the left of the box, and its lines across: from 0 to at least `high`,
- * in about `wanted` steps. Returns its scale. */
-struct mt_scale mt_panel_draw_bytes(struct mt_canvas *canvas, const struct mt_box *box, double high,
-				    size_t wanted);
-
 /* Draw the grid and the axis of bytes, and then the curves. What lies behind the curves may be
  * drawn between the two calls. */
 void mt_panel_draw_field(struct mt_canvas *canvas, struct mt_panel *panel);
