@@ -301,7 +301,7 @@ bool mt_target_is_small(const struct mt_process *process)
 	if (status)
 		(void)mt_read_file_number(status, "RssAnon", &anon_kb);
 	free(status);
-	return anon_kb / 1024 < min_mb && !mt_process_is_fork(process);
+	return anon_kb / 1024 < min_mb && !process->is_fork;
 }
 
 const char *mt_target_why_asleep(const struct mt_process *process)

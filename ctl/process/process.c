@@ -97,6 +97,7 @@ static bool parse_stat(char *text, struct mt_process *process)
 	process->parent = (pid_t)fields[4];
 	process->is_stopped = state == 'T' || state == 't';
 	process->is_kernel = fields[9] & 0x00200000; /* PF_KTHREAD */
+	process->is_fork = fields[9] & 0x00000040;   /* PF_FORKNOEXEC */
 	process->start_ticks = fields[22];
 	process->rss_bytes =
 		fields[24] > INT64_MAX ? 0 : fields[24] * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -110,14 +111,6 @@ bool mt_process_read_stat(struct mt_process *process)
 
 	return mt_process_read_small(process->pid, "stat", text, sizeof(text)) &&
 	       parse_stat(text, process);
-}
-
-bool mt_process_is_fork(const struct mt_process *process)
-{
-	struct mt_process parent = {.pid = process->parent};
-
-	return process->stack_start && mt_process_read_stat(&parent) &&
-	       parent.stack_start == process->stack_start;
 }
 
 /* The last pid of "NSpid:\t12\t1" is the pid in the namespace of the process. Kernels without the

@@ -24,6 +24,7 @@ struct mt_process {
 	 * it tells the program from one that the process ran before. 0: not readable */
 	uint64_t stack_start;
 	bool is_kernel;  /* a kernel thread */
+	bool is_fork;    /* forked, and has run no other program since */
 	bool is_stopped; /* by a signal or a debugger */
 	bool shimmed;    /* false for a program of musl, if the library does nothing */
 	char comm[32];
@@ -32,9 +33,6 @@ struct mt_process {
 	bool library_deleted;
 	uint64_t library_start; /* of its mapping; 0: its maps were not read */
 };
-
-/* Returns whether it runs its parent's program. False also if that cannot be told. */
-bool mt_process_is_fork(const struct mt_process *process);
 
 /* Compares what begins with a pid (pids, processes, entries of lists), for qsort(3), bsearch(3). */
 int mt_process_compare_pids(const void *a, const void *b);

@@ -136,6 +136,26 @@ def test_a_tree_by_name_is_that_of_the_root_which_shares_the_name(ctl, mtctl, sp
 	assert "is the name of 2 processes" in ctl("look", "forks_itself.py").stderr
 
 
+DAEMON = """import os, time
+kept = b"x" * (60 << 20)
+if os.fork():
+	os._exit(0)
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+def test_memory_of_a_daemon_whose_parent_is_gone_is_not_said_to_pass_malloc_by(ctl, mtctl, spawn, plain):
+	daemon = int(spawn([mtctl, "run", "--", PYTHON, "-c", DAEMON], plain).stdout.readline())
+
+	try:
+		judged = ctl("diagnose", "--for=0.5", "--no-trim", daemon)
+	finally:
+		os.kill(daemon, signal.SIGKILL)
+
+	assert "RSS" in judged.stdout and "pass malloc by" not in judged.stdout, judged
+
+
 FORKS = """import os, sys
 kept = b"x" * (60 << 20)
 child = os.fork()
