@@ -127,6 +127,27 @@ static void of_nothing(char *block)
 	free((void *)0x123450);
 }
 
+#define OLD_OTHERS 10 /* more than libc's cache holds of any size */
+
+static char *old, *old_others[OLD_OTHERS];
+
+/* Before the process wakes up: libc's malloc serves. */
+static void make_old(void)
+{
+	old = malloc(bytes);
+	for (int i = 0; i < OLD_OTHERS; i++)
+		memset(old_others[i] = malloc(bytes), 1, 8);
+	free(old);
+}
+
+static void old_twice(char *block)
+{
+	free(block);
+	for (int i = 0; i < OLD_OTHERS; i++)
+		free(old_others[i]);
+	free(old);
+}
+
 static void none(char *block)
 {
 	free(block);
@@ -153,6 +174,7 @@ static const struct {
 	E(of_program),
 	E(of_mapping),
 	E(of_nothing),
+	E(old_twice),
 	E(none),
 };
 
@@ -163,6 +185,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		return 2;
 	bytes = strtoul(argv[2], NULL, 10);
+	make_old();
 	free(malloc(2u << 20));
 	make_others();
 	free_others();

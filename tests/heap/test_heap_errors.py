@@ -50,6 +50,11 @@ def test_a_small_block_that_is_freed_twice_is_an_abort_when_its_slab_is_empty(ma
 	assert {makes(error, size, env()) for size in (24, 200)} == {"abort"}
 
 
+def test_a_block_that_libc_made_and_that_is_freed_twice_is_an_abort_after_the_process_has_woken_up(makes, env):
+	"""free never came back: the block had been taken out of the cache by which libc knows it."""
+	assert {makes("old_twice", size, env()) for size in (24, 200, 1000)} == {"abort"}
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_a_program_without_errors_goes_on(makes, env, size):
 	assert makes("none", size, env(CHECK=1)) == makes("none", size, env()) == (0, "goes on\n", "")
