@@ -162,7 +162,9 @@ static bool sleeps_by_choice(const struct mt_facts *facts)
  * from elsewhere, such as V8's heap; or while the user's MT_MIN_MB is not reached. */
 static void show_sleep(const struct mt_facts *facts, struct mt_finding *finding)
 {
-	if (facts->asleep)
+	if (facts->asleep && !facts->process.shimmed)
+		mt_finding_show(finding, "the shim", "asleep", 0, "not in the process");
+	else if (facts->asleep)
 		mt_finding_show(finding, "the shim", "asleep", 1, "asleep: %s",
 				sleeps_by_choice(facts) ? "MT_MIN_MB is not reached"
 				: facts->source == MT_FACTS_RECORDED

@@ -483,7 +483,7 @@ bool mt_asleep_stay(void)
 	bool is_outside = mt_glibc_range_is_given_up();
 
 	if (is_outside)
-		stay("libc's malloc does not use the brk heap (GLIBC_TUNABLES?)");
+		stay("libc's malloc does not use the brk heap (GLIBC_TUNABLES, LD_AUDIT?)");
 	return is_outside;
 }
 
