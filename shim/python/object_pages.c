@@ -56,12 +56,13 @@ static uint32_t dirty_hint;                     /* no word before it has a bit *
 static uint32_t clean_hint;                     /* likewise, but for clean_added */
 static uint32_t writable;                       /* pages from the first one on that are writable */
 static bool cannot_populate;
-static bool is_refused;                 /* the kernel opens no more pages */
-static uint64_t checked_count;          /* returned_count at the last purge for a limit */
+static bool is_refused; /* the kernel opens no more pages */
+/* returned_count at the last purge for a limit, and at the last event. No ordering: two
+ * interpreters may be here at once. */
+static _Atomic uint64_t checked_count, told_count;
 static _Atomic uint64_t taken_count;    /* pages ever taken; counter, no ordering */
 static _Atomic uint64_t returned_count; /* and ever returned; likewise */
 static uint64_t event_count;            /* taken_count at the last event */
-static uint64_t told_count;             /* returned_count at the last event */
 
 static uint32_t get(const _Atomic uint32_t *counter)
 {
@@ -483,11 +484,11 @@ void mt_object_pages_tell_returned(void)
 	uint64_t returned = mt_load_relaxed(&returned_count);
 	uint32_t kept = get(&kept_pages);
 
-	if (mt_unlikely(kept) && returned - checked_count >= kept) {
-		checked_count = returned;
+	if (mt_unlikely(kept) && returned - mt_load_relaxed(&checked_count) >= kept) {
+		mt_store_relaxed(&checked_count, returned);
 		mt_object_heap_exceeds();
-	} else if (BYTES_OF(returned - told_count) >= EVENT_BYTES) {
-		told_count = returned;
+	} else if (BYTES_OF(returned - mt_load_relaxed(&told_count)) >= EVENT_BYTES) {
+		mt_store_relaxed(&told_count, returned);
 		mt_object_heap_grew(0);
 	}
 }
