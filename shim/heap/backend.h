@@ -90,7 +90,7 @@ struct mt_backend_identity {
 };
 
 enum mt_reclaimed {
-	MT_RECLAIMED_NOTHING, /* no more than keep_bytes is free */
+	MT_RECLAIMED_NOTHING, /* no more than keep_bytes is free, or the thread may not call */
 	MT_RECLAIMED_SOME,
 	MT_RECLAIMED_BUSY /* the purge lock was not free in time */
 };

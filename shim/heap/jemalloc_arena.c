@@ -149,7 +149,7 @@ void mt_je_arena_decay(void *thread, void *arena, bool is_background, bool all)
 	bool has_much = all && mt_jemalloc_pages_free_bytes(arena) > KEPT_BYTES;
 
 	je_arena_decay(thread, arena, is_background, has_much && !mt_worker_is_running());
-	if (has_much && on_freed)
+	if (has_much && on_freed && mt_worker_is_running())
 		on_freed();
 }
 

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "core/services.h"
+#include "core/thread.h"
 #include "heap/jemalloc_internal.h"
 #include "heap/page_flags.h"
 #include "heap/purge_lock.h"
@@ -232,6 +233,9 @@ static enum mt_reclaimed reclaim_largest(uint64_t keep_bytes, uint64_t patience_
 
 enum mt_reclaimed mt_jemalloc_reclaim(uint64_t keep_bytes, uint64_t patience_ns)
 {
+	/* one that may only free Python's objects */
+	if (!mt_thread_is_ours() && !mt_jemalloc_thread_has_allocated())
+		return MT_RECLAIMED_NOTHING;
 	if (are_known())
 		return reclaim_largest(keep_bytes, patience_ns);
 	for (unsigned int index = 0; index < mt_jemalloc_arenas_count(); index++) {
