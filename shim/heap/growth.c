@@ -239,15 +239,21 @@ static bool is_purge_due(void)
 }
 
 /* Starts nothing here: the thread is inside the allocator, and is_due takes a lock. A running
- * worker is told of allocated bytes alone: these would end a step without telling it. */
+ * worker is told of allocated bytes alone: these would end a step without telling it. Purges
+ * nothing: jemalloc may be just beginning with the thread, or ending. */
+void mt_growth_without_worker(uint64_t bytes)
+{
+	if (!mt_worker_is_running() && count(bytes) && is_check_due())
+		mt_heap_event_at_next_call(true);
+}
+
 void mt_growth_freed(uint64_t bytes)
 {
 	int kept = errno;
 
 	if (mt_worker_is_running())
 		return;
-	if (count(bytes) && is_check_due())
-		mt_heap_event_at_next_call(true);
+	mt_growth_without_worker(bytes);
 	if (is_purge_due() && mt_state_is_on() && mt_state_is_own_process() &&
 	    !mt_loader_is_inside())
 		mt_os_own_stack_call(purge_small, NULL);

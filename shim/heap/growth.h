@@ -27,11 +27,13 @@ void mt_growth_note(void);
  * none of its locks. Keeps errno. */
 void mt_growth_allocated(uint64_t fresh_bytes);
 
-/* Over the embedded jemalloc, until the worker runs: the calling thread has freed about so many
- * bytes, which count as allocated ones: a forked child may only free what it has inherited. And so
- * does the first allocation of a thread, as MT_BACKEND_EVENT_BYTES, which it may allocate before
- * its first event. Once a MB is free, returns free memory to the kernel. Any thread, inside
- * jemalloc while it holds none of its locks. Keeps errno. */
+/* Over the embedded jemalloc, until the worker runs: bytes that count as allocated ones. The first
+ * allocation of a thread counts as MT_BACKEND_EVENT_BYTES, which it may allocate before its first
+ * event. Any thread, inside jemalloc while it holds none of its locks. */
+void mt_growth_without_worker(uint64_t bytes);
+
+/* The same for bytes that the thread has freed: a forked child may only free what it has inherited.
+ * Once a MB is free, returns free memory to the kernel. Keeps errno. */
 void mt_growth_freed(uint64_t bytes);
 
 /* Has the pages of the heap for Python's objects counted, too. Once, when the heap begins. */

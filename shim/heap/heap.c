@@ -32,10 +32,8 @@
 
 /* ---- over an allocator whose block sizes the shim cannot read ---- */
 
-/* The requested bytes alone are summed, so that growth is checked every MT_GROWTH_STEP_BYTES of a
- * thread. */
-
-/* A copy: one load finds the function. */
+/* A copy: one load finds the function. Only requested bytes are summed: growth is checked every
+ * MT_GROWTH_STEP_BYTES of a thread. */
 static struct mt_heap_ops behind;
 
 static MT_COLD void check_growth(struct mt_thread_counters *counters)
@@ -128,7 +126,7 @@ static void glibc_event(void)
 static void thread_born(void *counters)
 {
 	mt_account_thread_born(counters);
-	mt_growth_freed(MT_BACKEND_EVENT_BYTES);
+	mt_growth_without_worker(MT_BACKEND_EVENT_BYTES);
 }
 
 static void freed_large(void)

@@ -186,13 +186,6 @@ uint64_t mt_purge_growth_take_cost(void)
 	return mt_exchange_relaxed(&spent_ns, 0);
 }
 
-static void growth_fork_child(void)
-{
-	count_from(UINT64_MAX, 0);
-	mt_store_relaxed(&next_purge_ns, 0);
-	mt_store_relaxed(&is_left, 0);
-}
-
 /* ---- the component ---- */
 
 /* growth_wakes_worker: the next tick is far away. has_grown: growth since the last tick. seq_cst
@@ -303,7 +296,9 @@ static void stop(void)
 static void fork_child(void)
 {
 	mt_rounds_fork_child();
-	growth_fork_child();
+	count_from(UINT64_MAX, 0);
+	mt_store_relaxed(&next_purge_ns, 0);
+	mt_store_relaxed(&is_left, 0);
 	started_ns = 0;
 	missing_logged = false;
 	mt_store_relaxed(&growth_wakes_worker, false);
