@@ -229,7 +229,6 @@ struct mt_facts {
 	bool has_exec;        /* ended, since another program runs in its place */
 	bool is_file_refused; /* and not its directory */
 	bool is_stopped;      /* at the last sample: by SIGSTOP, or by a debugger */
-	bool is_fork;         /* of its parent's program: it holds what malloc has served there */
 	bool has_woken;       /* since the first sample: those before are dropped */
 	/* of the last samples in a row: it did not reply, since it is stopped or hangs */
 	unsigned silent_count;

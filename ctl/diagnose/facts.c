@@ -651,7 +651,6 @@ static enum mt_err read_published(struct mt_facts *facts, struct mt_error_reason
 	facts->awake = error == MT_ERR_OK;
 	facts->asleep = error == MT_ERR_NOT_AVAILABLE && facts->process.shimmed;
 	facts->is_file_refused = error == MT_ERR_INVALID;
-	facts->is_fork = facts->asleep && facts->process.is_fork;
 	if (!facts->process.shimmed) {
 		snprintf(facts->why_not, sizeof(facts->why_not), "it does not carry the shim");
 		mt_start_command_say(&facts->process, facts->start_command,

@@ -38,7 +38,7 @@
 #define UNSEEN_TIME   0.03
 #define UNSEEN_MORE_S 900.0
 #define UNSEEN_FLOOR  4.0   /* times least_min */
-#define SLIGHT_SHARE  0.125 /* of least_min: a steady rise of less in a short look is noise */
+#define SLIGHT_SHARE  0.125 /* of least_min: a steady rise of less is noise */
 /* times the longest time between two falls: a longer time without a fall is no round any more */
 #define ROUNDS_OVER   2.5
 #define EVENT_TAIL_S  30.0  /* flat so long after a single peak */

@@ -144,7 +144,7 @@ static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 	uint64_t most_mb = MT_DIAGNOSE_ASLEEP_MB,
 		 anon = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, anon_bytes));
 
-	if (!facts->asleep || !facts->samples_count || facts->is_fork ||
+	if (!facts->asleep || !facts->samples_count || facts->process.is_fork ||
 	    facts->source == MT_FACTS_RECORDED)
 		return 0;
 	if (min_mb && (!mt_text_parse_u64(min_mb, &most_mb) || most_mb > UINT64_MAX / MT_MIB))
@@ -154,7 +154,7 @@ static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 
 static bool sleeps_by_choice(const struct mt_facts *facts)
 {
-	return facts->asleep && !facts->is_fork && mt_facts_variable(facts, "MT_MIN_MB") &&
+	return facts->asleep && !facts->process.is_fork && mt_facts_variable(facts, "MT_MIN_MB") &&
 	       !diagnose_past_malloc(facts);
 }
 

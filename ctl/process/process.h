@@ -24,7 +24,7 @@ struct mt_process {
 	 * it tells the program from one that the process ran before. 0: not readable */
 	uint64_t stack_start;
 	bool is_kernel;  /* a kernel thread */
-	bool is_fork;    /* forked, and has run no other program since */
+	bool is_fork;    /* forked, and runs its parent's program */
 	bool is_stopped; /* by a signal or a debugger */
 	bool shimmed;    /* false for a program of musl, if the library does nothing */
 	char comm[32];

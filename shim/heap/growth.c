@@ -145,8 +145,6 @@ void mt_growth_allocated(uint64_t fresh_bytes)
 #define FAULTS_SHARE 6u
 /* free and resident: less is not worth a purge */
 #define FREE_LEAST_BYTES MT_MIB
-/* may be spent on purges before MT_BUDGET_PCT of the time is the limit */
-#define CREDIT_NS (300 * MT_NS_PER_MS)
 /* Memory that was taken back within this time was purged in vain. After some such purges in turn
  * there is a pause, which doubles with each, unless twice as much is free as in any of them. */
 #define VAIN_NS        (50 * MT_NS_PER_MS)
@@ -154,14 +152,11 @@ void mt_growth_allocated(uint64_t fresh_bytes)
 #define PAUSE_LEAST_NS (20 * MT_NS_PER_MS)
 #define PAUSES_MOST    6u
 
-/* Free when this process was forked, shared with its parent and of use to nobody else. No
- * ordering. */
-static _Atomic uint64_t inherited_bytes;
-
 /* No ordering: two threads may purge at once. */
+static _Atomic uint64_t inherited_bytes; /* free when this process was forked: its parent's, too */
 static _Atomic uint64_t pause_end_ns, purged_ns, paid_ns;
 static _Atomic uint32_t vain_count;
-static _Atomic uint64_t vain_bytes;    /* the most that was free before one of them */
+static _Atomic uint64_t vain_bytes;    /* the most that was free before a purge in vain */
 static _Atomic uint64_t objects_bytes; /* pages that Python's objects have taken */
 
 static MT_TLS uint64_t purged_allocated_bytes; /* by this thread, at its last purge */
@@ -202,13 +197,12 @@ static uint64_t count_vain(uint64_t now_ns, uint64_t free_before)
 	return pause_after(vain);
 }
 
-static void purge_small(void *unused)
+static void purge_small(void *free_before)
 {
 	uint64_t budget_pct = mt_config()->budget_pct; /* once: it may become 0 at any time */
-	uint64_t now_ns = mt_os_now_ns(), free_before = free_bytes(), cost_ns, paid;
+	uint64_t now_ns = mt_os_now_ns();
 	struct mt_rss_usage began = {0}, ended = {0};
 
-	(void)unused;
 	mt_assert(mt_backend());
 	if (!budget_pct || !mt_rss_read_usage(&began))
 		return;
@@ -217,25 +211,24 @@ static void purge_small(void *unused)
 	else
 		mt_heap_reclaim_objects();
 	(void)mt_rss_read_usage(&ended);
-	cost_ns = mt_sat_sub(ended.cpu_ns, began.cpu_ns) * FAULTS_SHARE;
-	paid = mt_max_u64(mt_load_relaxed(&paid_ns),
-			  mt_sat_sub(now_ns, CREDIT_NS * 100 / budget_pct));
-	paid += cost_ns * 100 / budget_pct;
-	mt_store_relaxed(&paid_ns, paid);
-	mt_store_relaxed(&pause_end_ns, now_ns + count_vain(now_ns, free_before));
+	mt_heap_pay(&paid_ns, now_ns, budget_pct,
+		    mt_sat_sub(ended.cpu_ns, began.cpu_ns) * FAULTS_SHARE);
+	mt_store_relaxed(&pause_end_ns, now_ns + count_vain(now_ns, *(uint64_t *)free_before));
 }
 
-static bool is_purge_due(void)
+static bool is_purge_due(uint64_t free_now)
 {
-	uint64_t now = free_bytes(), now_ns;
+	uint64_t now_ns;
 
-	if (now < mt_load_relaxed(&inherited_bytes))
-		mt_store_relaxed(&inherited_bytes, now);
-	if (now < mt_load_relaxed(&inherited_bytes) + FREE_LEAST_BYTES)
+	if (free_now < mt_load_relaxed(&inherited_bytes))
+		mt_store_relaxed(&inherited_bytes, free_now);
+	if (free_now < mt_load_relaxed(&inherited_bytes) + FREE_LEAST_BYTES ||
+	    !mt_config()->budget_pct)
 		return false;
 	now_ns = mt_os_now_ns();
-	return now_ns >= mt_load_relaxed(&paid_ns) && (now_ns >= mt_load_relaxed(&pause_end_ns) ||
-						       now >= 2 * mt_load_relaxed(&vain_bytes));
+	return now_ns >= mt_load_relaxed(&paid_ns) &&
+	       (now_ns >= mt_load_relaxed(&pause_end_ns) ||
+		free_now >= 2 * mt_load_relaxed(&vain_bytes));
 }
 
 /* Starts nothing here: the thread is inside the allocator, and is_due takes a lock. A running
@@ -250,13 +243,15 @@ void mt_growth_without_worker(uint64_t bytes)
 void mt_growth_freed(uint64_t bytes)
 {
 	int kept = errno;
+	uint64_t free_now;
 
 	if (mt_worker_is_running())
 		return;
 	mt_growth_without_worker(bytes);
-	if (is_purge_due() && mt_state_is_on() && mt_state_is_own_process() &&
+	free_now = free_bytes();
+	if (is_purge_due(free_now) && mt_state_is_on() && mt_state_is_own_process() &&
 	    !mt_loader_is_inside())
-		mt_os_own_stack_call(purge_small, NULL);
+		mt_os_own_stack_call(purge_small, &free_now);
 	errno = kept;
 }
 

@@ -9,6 +9,7 @@
 #include "core/config.h"
 #include "heap/glibc.h"
 #include "heap/jemalloc_internal.h"
+#include "heap/trim.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -28,9 +29,7 @@
 /* libc maps larger blocks each time, unless M_MMAP_MAX forbids it: to return their pages costs no
  * more than that. */
 #define LIBC_MAPS_BYTES MT_GLIBC_MMAP_THRESHOLD_MOST
-/* Pages are returned for MT_BUDGET_PCT of the time beyond so much; the faults of those that the
- * program uses cost as much again. */
-#define CREDIT_NS    (300 * MT_NS_PER_MS)
+/* the faults of pages that the program uses cost as much as their return */
 #define FAULTS_SHARE 2u
 /* from the word in one page to that in the next: programs may use the beginning of each */
 #define WORD_STEP 1016u
@@ -122,17 +121,16 @@ static MT_COLD void return_pages(char *block, size_t bytes)
 	char *from = first_page(block);
 	char *end = mt_jemalloc_page_of(block + bytes);
 	uint64_t budget_pct = mt_config()->budget_pct; /* once: it may become 0 at any time */
-	uint64_t now_ns = mt_os_now_ns(), paid = mt_load_relaxed(&paid_ns);
-	uint64_t cost_ns;
+	uint64_t now_ns = mt_os_now_ns(), cost_ns;
 
-	if (end <= from || !budget_pct || (paid > now_ns && bytes <= LIBC_MAPS_BYTES))
+	if (end <= from || !budget_pct ||
+	    (mt_load_relaxed(&paid_ns) > now_ns && bytes <= LIBC_MAPS_BYTES))
 		return;
 	cost_ns = mt_os_thread_cpu_ns();
 	(void)mt_raw_syscall(SYS_madvise, from, end - from, MADV_DONTNEED);
 	cost_ns = mt_sat_sub(mt_os_thread_cpu_ns(), cost_ns) * FAULTS_SHARE;
 	mt_add_relaxed(&spent_ns, cost_ns);
-	paid = mt_max_u64(paid, mt_sat_sub(now_ns, CREDIT_NS * 100 / budget_pct));
-	mt_store_relaxed(&paid_ns, paid + cost_ns * 100 / budget_pct);
+	mt_heap_pay(&paid_ns, now_ns, budget_pct, cost_ns);
 }
 
 uint64_t mt_jemalloc_reuse_take_cost_ns(void)

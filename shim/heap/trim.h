@@ -6,8 +6,11 @@
 
 #include <stdbool.h>
 
-#include "heap/backend.h"
 #include "core/components.h"
+#include "heap/backend.h"
+#include "sys/atomic.h"
+#include "sys/os.h"
+#include "sys/saturating.h"
 
 /* Hooks of struct mt_component. */
 void mt_heap_prepare_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup);
@@ -38,6 +41,17 @@ bool mt_heap_purge_copies(bool may_ask);
  * are left (the backend's reclaim). Any thread of the program, also from inside malloc once the
  * block is made. patience_ns: how long to wait for the purge lock. */
 enum mt_reclaimed mt_heap_reclaim(uint64_t keep_bytes, uint64_t patience_ns);
+
+/* Charges what a thread of the program has spent on returning memory: 0.3 s, then budget_pct (not
+ * 0) of the time. Until *paid_ns the budget is used up. */
+static inline void mt_heap_pay(_Atomic uint64_t *paid_ns, uint64_t now_ns, uint64_t budget_pct,
+			       uint64_t cost_ns)
+{
+	uint64_t credit_ns = 300 * MT_NS_PER_MS * 100 / budget_pct;
+	uint64_t from = mt_max_u64(mt_load_relaxed(paid_ns), mt_sat_sub(now_ns, credit_ns));
+
+	mt_store_relaxed(paid_ns, from + cost_ns * 100 / budget_pct);
+}
 
 /* Returns the free pages of Python's objects alone; likewise, with a patience of 10 ms a step. */
 void mt_heap_reclaim_objects(void);
