@@ -165,6 +165,11 @@ void mt_rule_stalls(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 /* ---- the environment ---- */
 
+static bool is_missing(const char *entry)
+{
+	return strchr(entry, '/') && !strchr(entry, '$') && access(entry, R_OK) != 0;
+}
+
 static void check_entry(char *entry, size_t place, bool is_before_shim, struct mt_diagnosis *out)
 {
 	const char *allocator = mt_preload_allocator(entry);
@@ -184,7 +189,7 @@ static void check_entry(char *entry, size_t place, bool is_before_shim, struct m
 				"LD_PRELOAD: %s (%s) stands in line: with MT_ALLOCATOR=auto the "
 				"shim leaves malloc to it and purges it",
 				entry, allocator);
-	if (strchr(entry, '/') && !strchr(entry, '$') && access(entry, R_OK) != 0)
+	if (is_missing(entry))
 		mt_finding_note(out, MT_WARN, "preload", "correct LD_PRELOAD",
 				"LD_PRELOAD: %s cannot be read", entry);
 }
@@ -200,7 +205,7 @@ static void check_preload(struct mt_diagnosis *out)
 		bool has_shim = saved && strstr(saved, MT_SHIM_NAME);
 
 		check_entry(entry, place++, has_shim && !shims, out);
-		shims += mt_preload_is_shim(entry);
+		shims += mt_preload_is_shim(entry) && !is_missing(entry);
 	}
 	free(copy);
 	if (shims > 1)

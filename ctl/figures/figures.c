@@ -395,7 +395,8 @@ const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
 		 "C start it with MT_PROF=on and MT_ALLOCATOR=jemalloc"},
 		{head->evidence,
 		 "--python shows the lines of this Python program without a restart"}};
-	int row = mt_stats_stays_on_libc(head) ? 2 : head->mode != MT_MODE_JEMALLOC;
+	bool is_lost = head->mode == MT_MODE_SHADOWED || mt_stats_stays_on_libc(head);
+	int row = is_lost ? 2 : head->mode != MT_MODE_JEMALLOC;
 
 	return head->snapshot.prof_state ? NULL
 					 : texts[row][head->python != MT_PYTHON_USES_UNKNOWN];

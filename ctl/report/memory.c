@@ -93,8 +93,8 @@ static void write_unknown(const char *what, const struct mt_report *report, FILE
 {
 	fputs("<p class=\"note\">", to);
 	mt_html_textf(to, "%s nothing is known: %s.", what,
-		      report->look ? report->facts->why_not
-				   : "the process was asleep, or did not carry the shim");
+		      *report->facts->why_not ? report->facts->why_not
+					      : "the process was asleep, or did not carry the shim");
 	fputs("</p>\n", to);
 }
 

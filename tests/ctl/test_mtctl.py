@@ -223,6 +223,12 @@ def test_a_copy_of_another_name_is_known_as_the_shim(ctl, library, shim, tmp_pat
 	assert "LD_PRELOAD: the shim is in it" in ctl("doctor", LD_PRELOAD=str(copy)).stdout
 
 
+def test_doctor_does_not_say_that_a_library_that_is_not_there_is_carried(ctl):
+	seen = ctl("doctor", LD_PRELOAD="/no/such/libmtshim.so").stdout
+
+	assert "/no/such/libmtshim.so cannot be read" in seen and "LD_PRELOAD: the shim is not in it" in seen
+
+
 def test_run_makes_the_path_absolute(ctl, library, monkeypatch):
 	monkeypatch.chdir(library.parent.parent)
 
