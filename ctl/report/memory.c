@@ -91,10 +91,11 @@ static void write_picture(const struct mt_report *report, FILE *to)
 
 static void write_unknown(const char *what, const struct mt_report *report, FILE *to)
 {
+	const char *why = report->facts->why_not;
+
 	fputs("<p class=\"note\">", to);
 	mt_html_textf(to, "%s nothing is known: %s.", what,
-		      *report->facts->why_not ? report->facts->why_not
-					      : "the process was asleep, or did not carry the shim");
+		      *why ? why : "the process was asleep, or did not carry the shim");
 	fputs("</p>\n", to);
 }
 

@@ -96,17 +96,26 @@ pid_t mt_os_getpid(void)
 #define KERNEL_MASK_BYTES 8
 _Static_assert(_NSIG / 8 == KERNEL_MASK_BYTES, "the kernel's signal mask is 64 bits here");
 
+#define SIGNAL_BIT(number) (UINT64_C(1) << ((number)-1))
+/* What the kernel raises for an instruction of the thread's. Blocked, they would kill: a sandbox
+ * may answer system calls in its handler of SIGSYS. */
+#define FAULTS                                                                                     \
+	(SIGNAL_BIT(SIGILL) | SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGBUS) | SIGNAL_BIT(SIGFPE) |      \
+	 SIGNAL_BIT(SIGSEGV) | SIGNAL_BIT(SIGSYS))
+
 static MT_TLS bool are_signals_blocked; /* by mt_os_block_signals */
+static MT_TLS uint64_t own_mask;        /* the mask before, while they are */
 
 uint64_t mt_os_block_signals(void)
 {
-	const uint64_t all = UINT64_MAX;
+	const uint64_t all = ~FAULTS;
 	uint64_t before = MT_SIGNALS_UNKNOWN;
 	int kept = errno;
 
 	if (are_signals_blocked)
 		return MT_SIGNALS_UNKNOWN;
-	(void)mt_raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, KERNEL_MASK_BYTES);
+	(void)mt_raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, KERNEL_MASK_BYTES);
+	own_mask = before;
 	are_signals_blocked = before != MT_SIGNALS_UNKNOWN;
 	errno = kept;
 	return before;
@@ -118,7 +127,7 @@ uint64_t mt_os_blocked_signals(void)
 	int kept = errno;
 
 	if (are_signals_blocked)
-		return 0;
+		return own_mask;
 	(void)mt_raw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &now, KERNEL_MASK_BYTES);
 	errno = kept;
 	return now;
@@ -487,6 +496,7 @@ MT_COLD void mt_os_own_stack_call(void (*function)(void *), void *argument)
 	int kept = errno;
 	char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+	uint64_t signals;
 
 	errno = kept;
 	if (stack == MAP_FAILED) {
@@ -494,7 +504,9 @@ MT_COLD void mt_os_own_stack_call(void (*function)(void *), void *argument)
 		return;
 	}
 	mt_assert((uintptr_t)(stack + STACK_BYTES) % 16 == 0); /* the ABI's alignment */
+	signals = mt_os_block_signals();
 	call_on(stack + STACK_BYTES, function, argument);
+	mt_os_restore_signals(signals);
 	kept = errno;
 	(void)munmap(stack, STACK_BYTES);
 	errno = kept;

@@ -61,16 +61,16 @@ pid_t mt_os_getpid(void);
 #define MT_SIGNALS_UNKNOWN UINT64_MAX
 
 /* Blocks all signals of the calling thread, also those that libc never blocks: one of them cancels
- * threads. Returns the mask before, bit n - 1 for signal n; MT_SIGNALS_UNKNOWN if a sandbox
- * refuses, and nothing is blocked then, or if the thread has blocked them here already. Bare
- * system calls. */
+ * threads. Those that an instruction of its own raises stay open (SIGSEGV, SIGSYS and the like):
+ * blocked, they would kill. Returns the mask before, bit n - 1 for signal n. MT_SIGNALS_UNKNOWN: a
+ * sandbox refuses, and nothing is blocked, or the thread has blocked them here already. Bare system
+ * calls. */
 uint64_t mt_os_block_signals(void);
 
 /* Sets the mask that mt_os_block_signals returned. Does nothing for MT_SIGNALS_UNKNOWN. */
 void mt_os_restore_signals(uint64_t before);
 
-/* Returns the signals that the calling thread blocks, but for those that mt_os_block_signals has
- * blocked; 0 if a sandbox refuses. */
+/* Returns the signals that the program has blocked in this thread; 0 if a sandbox refuses. */
 uint64_t mt_os_blocked_signals(void);
 
 /* Reads memory of this process by the kernel: an address that is not there is no crash. Returns how
@@ -184,7 +184,8 @@ static inline bool mt_os_may_write(const struct stat *file, const struct stat *f
  * also in a signal handler. */
 
 /* Calls function(argument) on a fresh mapping of 256 kB, or on the caller's stack if there is no
- * address space. The function must return. A signal handler that interrupts it runs there, too. */
+ * address space. The function must return. Signals wait for its end (mt_os_block_signals): a
+ * handler may need more stack, or scan the thread's own for the roots of a garbage collector. */
 void mt_os_own_stack_call(void (*function)(void *), void *argument);
 
 /* ---- system calls ---- */

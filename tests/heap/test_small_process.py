@@ -86,6 +86,15 @@ def test_a_small_process_that_replaces_its_blocks_in_no_order_leaves_libcs_heap(
 	assert shimmed < 1.4 * plain
 
 
+def test_a_signal_handler_runs_on_the_stack_of_the_thread_also_while_memory_is_returned(run, env, compile_c):
+	"""Collectors that stop threads by a signal scan the thread's stack from there (Boehm's: guile, nix): they freed live objects."""
+	done = run([compile_c("handler_stack.c")], env())
+
+	assert done.returncode == 0, done.stderr
+	times, outside = map(int, done.stdout.split())
+	assert times > 100 and outside == 0
+
+
 def test_an_array_that_doubles_beside_other_blocks_leaves_no_copy_behind(numbers):
 	"""PostgreSQL's servers that sort peaked at a fifth more than bare: old places of 1.6 and 3.1 MB stayed resident."""
 	plain, shimmed = numbers("sorts", 200_000)
