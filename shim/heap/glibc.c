@@ -246,12 +246,12 @@ static _Atomic size_t old_freed_bytes = TRIM_OLD_MOST;
 static _Atomic size_t trim_old_bytes = TRIM_OLD_MOST;
 
 /* libc's cache of a thread: more blocks of a size than it holds (7, from 2.42 on 16), and its
- * sizes, as malloc_usable_size tells them, that no fast bin takes: there libc would not notice a
- * block that is freed twice. */
+ * sizes, as malloc_usable_size tells them, that no fast bin takes with any M_MXFAST: there libc
+ * would not notice a block that is freed twice. */
 #define CACHED_MOST  24
-#define CACHED_FIRST 136u
+#define CACHED_FIRST 168u
 #define CACHED_STEP  16u
-#define CACHED_SIZES 57u
+#define CACHED_SIZES 55u
 
 static _Atomic uint64_t filled_sizes; /* a bit for each, of one thread; no ordering */
 

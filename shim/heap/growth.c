@@ -1,6 +1,7 @@
 #include "heap/growth.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 
 #include "core/config.h"
 #include "core/init.h"
@@ -28,6 +29,8 @@ static _Atomic uint64_t counted_bytes; /* since the last step */
 static _Atomic uint32_t steps;         /* since the last check */
 static _Atomic uint32_t distance = 1;  /* steps between two checks */
 static _Atomic bool has_failed;        /* to start the worker */
+/* free when this process was forked: its parent's, too */
+static _Atomic uint64_t inherited_bytes;
 
 /* Live bytes too: they may not be touched yet. */
 static bool is_live_enough(uint64_t least_bytes)
@@ -37,13 +40,34 @@ static bool is_live_enough(uint64_t least_bytes)
 	return mt_account_read(&totals) && totals.live_bytes >= least_bytes;
 }
 
+/* Returns the bytes that are free and resident: over libc's malloc, and while the heap is just
+ * starting, of Python's objects only. */
+static uint64_t free_bytes(void)
+{
+	const struct mt_backend *backend = mt_backend();
+	struct mt_heap_figures pages = {0};
+	struct mt_object_heap_figures objects;
+
+	if (backend && backend->pages && backend->pages(&pages))
+		return pages.dirty_bytes;
+	mt_object_heap_read(&objects, false);
+	return objects.dirty_bytes;
+}
+
+/* A quarter of the bytes that is free has not gone back by purge_small. */
+static bool is_heap_large(uint64_t least_bytes)
+{
+	return is_live_enough(least_bytes) ||
+	       free_bytes() >= mt_load_relaxed(&inherited_bytes) + least_bytes / 4;
+}
+
 bool mt_growth_is_large(void)
 {
 	uint64_t least_bytes = mt_config()->min_mb * MT_MIB;
 	struct mt_rss_quick rss;
 
 	return least_bytes == 0 || (mt_rss_read_quick(&rss) && rss.anon_bytes >= least_bytes) ||
-	       is_live_enough(least_bytes);
+	       is_heap_large(least_bytes);
 }
 
 static void check_later(bool failed)
@@ -94,7 +118,7 @@ static bool is_check_due(void)
 static bool is_due(void)
 {
 	return is_check_due() ||
-	       (!mt_load_relaxed(&has_failed) && is_live_enough(mt_config()->min_mb * MT_MIB));
+	       (!mt_load_relaxed(&has_failed) && is_heap_large(mt_config()->min_mb * MT_MIB));
 }
 
 /* Returns whether the bytes complete a step. */
@@ -137,7 +161,8 @@ void mt_growth_allocated(uint64_t fresh_bytes)
 /* ---- free memory of a process without a worker ---- */
 
 /* It is small, or the kernel refuses the worker (RLIMIT_NPROC, pids.max, SCHED_DEADLINE). Free
- * memory goes back on the thread that frees, for up to MT_BUDGET_PCT of the time. */
+ * memory goes back on the thread that frees, for up to MT_BUDGET_PCT of the time. What cannot go
+ * back so is a reason to start the worker, which returns it once the process rests. */
 
 #define PURGE_WAIT_NS (10 * MT_NS_PER_MS)
 /* what a purge costs, with the page faults by which the program takes the pages back: so many times
@@ -146,34 +171,18 @@ void mt_growth_allocated(uint64_t fresh_bytes)
 /* free and resident: less is not worth a purge */
 #define FREE_LEAST_BYTES MT_MIB
 /* Memory that was taken back within this time was purged in vain. After some such purges in turn
- * there is a pause, which doubles with each, unless twice as much is free as in any of them. */
+ * there is a pause, which doubles with each. */
 #define VAIN_NS        (50 * MT_NS_PER_MS)
 #define VAIN_MOST      4u
 #define PAUSE_LEAST_NS (20 * MT_NS_PER_MS)
 #define PAUSES_MOST    6u
 
 /* No ordering: two threads may purge at once. */
-static _Atomic uint64_t inherited_bytes; /* free when this process was forked: its parent's, too */
 static _Atomic uint64_t pause_end_ns, purged_ns, paid_ns;
 static _Atomic uint32_t vain_count;
-static _Atomic uint64_t vain_bytes;    /* the most that was free before a purge in vain */
 static _Atomic uint64_t objects_bytes; /* pages that Python's objects have taken */
 
 static MT_TLS uint64_t purged_allocated_bytes; /* by this thread, at its last purge */
-
-/* Returns the bytes that are free and resident: over libc's malloc, and while the heap is just
- * starting, of Python's objects only. */
-static uint64_t free_bytes(void)
-{
-	const struct mt_backend *backend = mt_backend();
-	struct mt_heap_figures pages = {0};
-	struct mt_object_heap_figures objects;
-
-	if (backend && backend->pages && backend->pages(&pages))
-		return pages.dirty_bytes;
-	mt_object_heap_read(&objects, false);
-	return objects.dirty_bytes;
-}
 
 static uint64_t pause_after(uint32_t vain)
 {
@@ -181,7 +190,7 @@ static uint64_t pause_after(uint32_t vain)
 }
 
 /* Returns how long the next purge waits. What one call after another frees is one purge. */
-static uint64_t count_vain(uint64_t now_ns, uint64_t free_before)
+static uint64_t count_vain(uint64_t now_ns)
 {
 	uint64_t allocated = mt_account_own_allocated() + mt_load_relaxed(&objects_bytes);
 	bool is_refilled = allocated - purged_allocated_bytes >= FREE_LEAST_BYTES;
@@ -192,43 +201,39 @@ static uint64_t count_vain(uint64_t now_ns, uint64_t free_before)
 	if (is_refilled)
 		vain = since_ns < pause_after(vain) + VAIN_NS ? vain + 1 : 0;
 	mt_store_relaxed(&vain_count, vain);
-	mt_store_relaxed(&vain_bytes, vain ? mt_max_u64(free_before, mt_load_relaxed(&vain_bytes))
-					   : free_before);
 	return pause_after(vain);
 }
 
-static void purge_small(void *free_before)
+static void purge_small(void *unused)
 {
 	uint64_t budget_pct = mt_config()->budget_pct; /* once: it may become 0 at any time */
 	uint64_t now_ns = mt_os_now_ns();
 	struct mt_rss_usage began = {0}, ended = {0};
 
+	(void)unused;
 	mt_assert(mt_backend());
-	if (!budget_pct || !mt_rss_read_usage(&began))
+	if (!budget_pct || !mt_rss_read_usage(RUSAGE_THREAD, &began))
 		return;
 	if (mt_backend()->pages)
 		(void)mt_heap_reclaim(0, PURGE_WAIT_NS);
 	else
 		mt_heap_reclaim_objects();
-	(void)mt_rss_read_usage(&ended);
+	(void)mt_rss_read_usage(RUSAGE_THREAD, &ended);
 	mt_heap_pay(&paid_ns, now_ns, budget_pct,
 		    mt_sat_sub(ended.cpu_ns, began.cpu_ns) * FAULTS_SHARE);
-	mt_store_relaxed(&pause_end_ns, now_ns + count_vain(now_ns, *(uint64_t *)free_before));
+	mt_store_relaxed(&pause_end_ns, now_ns + count_vain(now_ns));
 }
 
-static bool is_purge_due(uint64_t free_now)
+static bool is_purge_due(void)
 {
-	uint64_t now_ns;
+	uint64_t free_now = free_bytes();
 
 	if (free_now < mt_load_relaxed(&inherited_bytes))
 		mt_store_relaxed(&inherited_bytes, free_now);
-	if (free_now < mt_load_relaxed(&inherited_bytes) + FREE_LEAST_BYTES ||
-	    !mt_config()->budget_pct)
-		return false;
-	now_ns = mt_os_now_ns();
-	return now_ns >= mt_load_relaxed(&paid_ns) &&
-	       (now_ns >= mt_load_relaxed(&pause_end_ns) ||
-		free_now >= 2 * mt_load_relaxed(&vain_bytes));
+	return free_now >= mt_load_relaxed(&inherited_bytes) + FREE_LEAST_BYTES &&
+	       mt_config()->budget_pct &&
+	       mt_os_now_ns() >=
+		       mt_max_u64(mt_load_relaxed(&paid_ns), mt_load_relaxed(&pause_end_ns));
 }
 
 /* Starts nothing here: the thread is inside the allocator, and is_due takes a lock. A running
@@ -243,15 +248,13 @@ void mt_growth_without_worker(uint64_t bytes)
 void mt_growth_freed(uint64_t bytes)
 {
 	int kept = errno;
-	uint64_t free_now;
 
 	if (mt_worker_is_running())
 		return;
 	mt_growth_without_worker(bytes);
-	free_now = free_bytes();
-	if (is_purge_due(free_now) && mt_state_is_on() && mt_state_is_own_process() &&
+	if (is_purge_due() && mt_state_is_on() && mt_state_is_own_process() &&
 	    !mt_loader_is_inside())
-		mt_os_own_stack_call(purge_small, &free_now);
+		mt_os_own_stack_call(purge_small, NULL);
 	errno = kept;
 }
 

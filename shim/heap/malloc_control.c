@@ -12,7 +12,6 @@
 
 #include "core/cleanup.h"
 #include "core/init.h"
-#include "core/worker.h"
 #include "heap/account.h"
 #include "heap/asleep.h"
 #include "heap/backend.h"
@@ -52,7 +51,7 @@ static void trim(void *out)
 	*answer = cleanup.result == 1;
 }
 
-/* Over libc's malloc, in a process without a worker, libc's own. Else 1 only when pages really went
+/* Over libc's malloc, libc's own: programs call it in a loop. Else 1 only when pages really went
  * back, or when the worker has many to return. A cleanup needs 5 kB of stack, and libc's
  * malloc_trim next to none. */
 MT_EXPORT int malloc_trim(size_t pad)
@@ -65,7 +64,7 @@ MT_EXPORT int malloc_trim(size_t pad)
 		*(void **)(void *)&next = mt_loader_symbol(RTLD_NEXT, "malloc_trim");
 		return next ? next(pad) : 0;
 	}
-	if (mt_backend()->counting == MT_COUNTING_CHUNKS && !mt_worker_is_running())
+	if (mt_backend()->counting == MT_COUNTING_CHUNKS)
 		return mt_heap_trim_libc(pad);
 	mt_os_own_stack_call(trim, &answer);
 	return answer;

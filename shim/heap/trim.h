@@ -42,12 +42,12 @@ bool mt_heap_purge_copies(bool may_ask);
  * block is made. patience_ns: how long to wait for the purge lock. */
 enum mt_reclaimed mt_heap_reclaim(uint64_t keep_bytes, uint64_t patience_ns);
 
-/* Charges what a thread of the program has spent on returning memory: 0.3 s, then budget_pct (not
+/* Charges what a thread of the program has spent on returning memory: 0.1 s, then budget_pct (not
  * 0) of the time. Until *paid_ns the budget is used up. */
 static inline void mt_heap_pay(_Atomic uint64_t *paid_ns, uint64_t now_ns, uint64_t budget_pct,
 			       uint64_t cost_ns)
 {
-	uint64_t credit_ns = 300 * MT_NS_PER_MS * 100 / budget_pct;
+	uint64_t credit_ns = 100 * MT_NS_PER_MS * 100 / budget_pct;
 	uint64_t from = mt_max_u64(mt_load_relaxed(paid_ns), mt_sat_sub(now_ns, credit_ns));
 
 	mt_store_relaxed(paid_ns, from + cost_ns * 100 / budget_pct);

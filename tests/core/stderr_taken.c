@@ -6,9 +6,10 @@
  *      output    the same for writing alone
  *      redirect  puts FILE in the place of stderr by dup2, and forks: the child does the rest too
  */
+#include <dlfcn.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 static void work(void)
 {
 	static void *blocks[3000];
+	int64_t (*trim)(int);
 	const struct timespec span = {.tv_nsec = 300 * 1000 * 1000};
 
 	for (int i = 0; i < 3000; i++) {
@@ -26,7 +28,8 @@ static void work(void)
 		memset(blocks[i], 1, 10000);
 	}
 	nanosleep(&span, NULL); /* the shim's thread begins */
-	malloc_trim(0);
+	*(void **)(void *)&trim = dlsym(RTLD_DEFAULT, "mt_trim");
+	trim(0);
 	for (int i = 0; i < 3000; i++)
 		free(blocks[i]);
 	raise(SIGUSR1);

@@ -61,7 +61,7 @@ def read_all(fd):
 
 
 def is_told(said):
-	return b"cleanup reason=malloc_trim" in said and b"cleanup reason=signal" in said
+	return b"cleanup reason=api" in said and b"cleanup reason=signal" in said
 
 
 def test_lines_of_every_thread_reach_a_pipe(talk):

@@ -11,8 +11,11 @@
  *   sorts COUNT               collects tuples in blocks that double and an array that realloc
  *                             doubles; kB of anonymous memory that came meanwhile
  *   evicts MB BYTES TURNS     holds MB in blocks of up to BYTES; each of TURNS new ones takes the
- *                             place of others; kB of anonymous memory */
+ *                             place of others; kB of anonymous memory
+ *   handed_over MB COUNT      fills MB in blocks of 200 bytes, which a thread that does nothing
+ *                             else frees, COUNT times, and rests; kB of anonymous memory */
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +216,41 @@ static long evicts(long most, size_t bytes, int turns)
 	return rollup_kb("Anonymous:");
 }
 
+static pthread_barrier_t is_full, is_empty;
+static char **handed;
+static long handed_count;
+
+static void *free_handed(void *unused)
+{
+	for (;;) {
+		pthread_barrier_wait(&is_full);
+		for (long i = 0; i < handed_count; i++)
+			free(handed[i]);
+		pthread_barrier_wait(&is_empty);
+	}
+	return unused;
+}
+
+static long handed_over(long bytes, int count)
+{
+	pthread_t thread;
+
+	handed_count = bytes / 200;
+	handed = calloc((size_t)handed_count, sizeof(*handed));
+	pthread_barrier_init(&is_full, NULL, 2);
+	pthread_barrier_init(&is_empty, NULL, 2);
+	if (!handed || pthread_create(&thread, NULL, free_handed, NULL) != 0)
+		abort();
+	for (int round = 0; round < count; round++) {
+		for (long i = 0; i < handed_count; i++)
+			handed[i] = memset(malloc(200), 1, 200);
+		pthread_barrier_wait(&is_full);
+		pthread_barrier_wait(&is_empty);
+	}
+	sleep(2);
+	return rollup_kb("Anonymous:");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && strcmp(argv[1], "reloads") == 0)
@@ -232,6 +270,8 @@ int main(int argc, char **argv)
 		printf("%ld\n", sorts(atol(argv[2])));
 	else if (argc == 5 && strcmp(argv[1], "evicts") == 0)
 		printf("%ld\n", evicts(atol(argv[2]) << 20, (size_t)atol(argv[3]), atoi(argv[4])));
+	else if (argc == 4 && strcmp(argv[1], "handed_over") == 0)
+		printf("%ld\n", handed_over(atol(argv[2]) << 20, atoi(argv[3])));
 	else
 		return 2;
 	return 0;

@@ -310,7 +310,7 @@ def test_c23_names_are_there(puppet, env, backend):
 
 
 def test_malloc_trim_tells_the_truth(puppet, env, backend):
-	"""1 only when pages went back: libc's own answers 1 again and again with nothing left to give."""
+	"""1 only when pages went back: libc's own, which serves over libc's malloc, answers 1 again and again with nothing left to give."""
 	actor = puppet(env())
 	actor.tell("alloc 20000 5000 5000")
 	before = actor.number("status RssAnon:")
@@ -325,7 +325,7 @@ def test_malloc_trim_tells_the_truth(puppet, env, backend):
 	assert after < before - 80_000, "100 MB were freed and trimmed"
 	# The system backend may have given all of it back by itself when the top of the heap was freed.
 	assert first == 1 or actor.tell("sleep 0") == "0" and after < 20_000
-	assert again == 0
+	assert again == (0 if backend == "jemalloc" else first)
 
 
 # Nothing but the call itself purges.

@@ -151,3 +151,11 @@ def test_the_object_heap_and_its_tables_get_no_huge_pages(run, env):
 
 	assert done.returncode == 0, done.stderr
 	assert done.stdout.startswith("small small small small "), "the range, the two parts of its table, the maps"
+
+
+def test_what_a_thread_that_only_frees_has_freed_goes_back_at_rest(numbers):
+	"""8 to 12 MB stayed for good: such a thread purges nothing, and jemalloc tells nothing of it."""
+	plain, shimmed = numbers("handed_over", 8, 10)
+
+	assert plain < 2000
+	assert shimmed < plain + 3000
