@@ -45,12 +45,15 @@ def needs():
 @pytest.fixture
 def same(request, run, bare, env):
 	"""same(cmd): runs it without the shim, and with it as `settings` and `backend` have it; status, stdout and (unless told otherwise)
-	stderr must agree. Returns the last run."""
-	ways = [{"ALLOCATOR": "jemalloc"}, {"ALLOCATOR": "jemalloc", **BUSY}, {"ALLOCATOR": "system", **BUSY}]
-	if request.config.option.markexpr.startswith("long"):
-		ways.append({"ALLOCATOR": "system"})
+	stderr must agree. Returns the last run. dear: it takes seconds, and wakes the shim up with the defaults; it meets the busy worker
+	on libc's malloc, and on jemalloc only in the long form."""
+	is_long = request.config.option.markexpr.startswith("long")
 
-	def compare(cmd, timeout=120, stderr=True, clean=lambda text: text, prepare=lambda: None, **options):
+	def compare(cmd, timeout=120, stderr=True, clean=lambda text: text, prepare=lambda: None, dear=False, **options):
+		ways = [{"ALLOCATOR": "jemalloc"}, {"ALLOCATOR": "system", **BUSY}]
+		ways += [{"ALLOCATOR": "jemalloc", **BUSY}] if is_long or not dear else []
+		ways += [{"ALLOCATOR": "system"}] if is_long else []
+
 		def result(environment):
 			prepare()
 			done = run(cmd, environment, timeout=timeout, **options)
