@@ -34,6 +34,12 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture
+def busy(env):
+	"""busy(ALLOCATOR="system"): as env(), with a busy worker."""
+	return lambda **settings: env(**BUSY, **settings)
+
+
+@pytest.fixture
 def needs():
 	def look(*programs):
 		for program in programs:
@@ -45,15 +51,12 @@ def needs():
 @pytest.fixture
 def same(request, run, bare, env):
 	"""same(cmd): runs it without the shim, and with it as `settings` and `backend` have it; status, stdout and (unless told otherwise)
-	stderr must agree. Returns the last run. dear: it takes seconds, and wakes the shim up with the defaults; it meets the busy worker
-	on libc's malloc, and on jemalloc only in the long form."""
-	is_long = request.config.option.markexpr.startswith("long")
+	stderr must agree. Returns the last run."""
+	ways = [{"ALLOCATOR": "jemalloc"}, {"ALLOCATOR": "jemalloc", **BUSY}, {"ALLOCATOR": "system", **BUSY}]
+	if request.config.option.markexpr.startswith("long"):
+		ways.append({"ALLOCATOR": "system"})
 
-	def compare(cmd, timeout=120, stderr=True, clean=lambda text: text, prepare=lambda: None, dear=False, **options):
-		ways = [{"ALLOCATOR": "jemalloc"}, {"ALLOCATOR": "system", **BUSY}]
-		ways += [{"ALLOCATOR": "jemalloc", **BUSY}] if is_long or not dear else []
-		ways += [{"ALLOCATOR": "system"}] if is_long else []
-
+	def compare(cmd, timeout=120, stderr=True, clean=lambda text: text, prepare=lambda: None, **options):
 		def result(environment):
 			prepare()
 			done = run(cmd, environment, timeout=timeout, **options)
@@ -123,7 +126,7 @@ def from_pypi(names, limit_s):
 	try:
 		subprocess.run([PYTHON, "-m", "venv", "--without-pip", fresh], check=True, timeout=60)
 		target = next(fresh.glob("lib/python3*/site-packages"))
-		done = pip("install", "--quiet", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check",
+		done = pip("install", "--quiet", "--no-deps", "--only-binary=:all:", "--no-compile", "--no-cache-dir", "--disable-pip-version-check",
 		           "--retries=1", "--timeout=10", "--target", target, "-r", names)
 		if done.returncode != 0:
 			pytest.skip("packages from PyPI are not to be had: " + (done.stderr.strip().splitlines() or ["no pip"])[-1])

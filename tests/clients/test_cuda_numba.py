@@ -58,7 +58,7 @@ def check(got, expected, share=POOLED):
 	assert used == own_used == 0
 
 
-@pytest.mark.parametrize("version, per_thread", [("11.0", 0), ("12.2", 0), ("12.8", 1)])
+@pytest.mark.parametrize("version, per_thread", [("11.0", 0), pytest.param("12.2", 0, marks=pytest.mark.long), ("12.8", 1)])
 def test_numba_computes_the_same(same_numba, version, per_thread):
 	need_numba()
 	same_numba(PYTHON, "again 10.0", version, NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM=str(per_thread))
@@ -81,27 +81,28 @@ def steered(steer, env, numba):
 	return start
 
 
-@pytest.mark.parametrize("how", ["signal", "mtctl"])
-def test_a_heavy_cleanup_gives_back_what_numba_dropped(steered, control, awake, wait_for, how):
+def test_a_heavy_cleanup_gives_back_what_numba_dropped(steered, control, awake, wait_for):
 	one = steered()
-	one.tell(f"fill 10 {4 * MB}")
-	one.tell("drop")
-	assert one.number("pending") > 0 and one.number("used") >= 40 * MB
 
-	if how == "signal":
-		os.kill(one.pid, signal.SIGUSR1)
-	else:
-		awake(one.pid, one.env)
-		# Where its main thread runs Python, the trim does not answer before it is done.
-		one.process.stdin.write("spin 1\n")
-		one.process.stdin.flush()
-		done = control(one.env, "trim", one.pid)
-		assert done.returncode == 0 and "numba" in done.stdout.lower(), done.stdout + done.stderr
-		assert one.process.stdout.readline() == "spin\n"
-		assert one.number("pending") == 0 and one.number("used") == 0
+	def drop():
+		one.tell(f"fill 10 {4 * MB}")
+		one.tell("drop")
+		assert one.number("pending") > 0 and one.number("used") >= 40 * MB
 
+	drop()
+	os.kill(one.pid, signal.SIGUSR1)
 	# Numba's queue is emptied on its main thread, which then asks the driver for nothing.
 	wait_for(lambda: one.number("pending") == 0 and one.number("used") == 0, 8, "Numba's and the pool's blocks go back")
+
+	drop()
+	awake(one.pid, one.env)
+	# Where its main thread runs Python, the trim does not answer before it is done.
+	one.process.stdin.write("spin 1\n")
+	one.process.stdin.flush()
+	done = control(one.env, "trim", one.pid)
+	assert done.returncode == 0 and "numba" in done.stdout.lower(), done.stdout + done.stderr
+	assert one.process.stdout.readline() == "spin\n"
+	assert one.number("pending") == 0 and one.number("used") == 0
 
 
 def test_memory_that_numba_dropped_decays(steered, wait_for):
