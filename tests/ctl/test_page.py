@@ -29,14 +29,17 @@ def browser():
 	one.close()
 
 
+@pytest.fixture(scope="module")
+def only_tab(browser):
+	return chromium.Tab(browser)
+
+
 @pytest.fixture
-def tab(browser):
+def tab(only_tab):
 	"""A tab whose complaints (exceptions, errors, violations of the content policy) fail the test."""
-	one = chromium.Tab(browser)
-	yield one
-	complaints = one.complaints
-	one.close()
-	assert complaints == []
+	only_tab.clear()
+	yield only_tab
+	assert only_tab.complaints == []
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ import pytest
 
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
          "--hide-scrollbars", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-         "--disable-extensions", "--disable-default-apps",
+         "--disable-extensions", "--disable-default-apps", "--in-process-gpu", "--renderer-process-limit=1",
+         "--disable-features=SpareRendererForSitePerProcess,BackForwardCache",
          "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1", "--remote-debugging-pipe")
 KEYS = {"Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 ANSWER_S = 60  # a busy machine
@@ -83,13 +84,19 @@ class Tab:
 		self.session = browser.call("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
 		for domain in ("Page", "Runtime", "Log"):
 			self.call(domain + ".enable")
+		self.size = width, height
 		self.resize(width, height)
 
 	def call(self, method, **params):
 		return self.browser.call(method, self.session, **params)
 
-	def close(self):
-		self.browser.call("Target.closeTarget", targetId=self.target)
+	def clear(self):
+		"""An empty page as that of a new tab, in the process that there is: a new one takes half a second."""
+		self.call("Page.navigate", url="about:blank")
+		self.wait("location.href === 'about:blank'")
+		self.call("Emulation.setEmulatedMedia", features=[])
+		self.resize(*self.size)
+		self.browser.events.clear()
 
 	def resize(self, width, height, phone=False):
 		self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
