@@ -58,7 +58,7 @@ def check(got, expected, share=POOLED):
 	assert used == own_used == 0
 
 
-@pytest.mark.parametrize("version, per_thread", [("11.0", 0), pytest.param("12.2", 0, marks=pytest.mark.long), ("12.8", 1)])
+@pytest.mark.parametrize("version, per_thread", [("11.0", 0), ("12.2", 0), ("12.8", 1)])
 def test_numba_computes_the_same(same_numba, version, per_thread):
 	need_numba()
 	same_numba(PYTHON, "again 10.0", version, NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM=str(per_thread))
@@ -99,6 +99,7 @@ def test_a_heavy_cleanup_gives_back_what_numba_dropped(steered, control, awake, 
 	# Where its main thread runs Python, the trim does not answer before it is done.
 	one.process.stdin.write("spin 1\n")
 	one.process.stdin.flush()
+	assert one.process.stdout.readline() == "spins\n"
 	done = control(one.env, "trim", one.pid)
 	assert done.returncode == 0 and "numba" in done.stdout.lower(), done.stdout + done.stderr
 	assert one.process.stdout.readline() == "spin\n"
