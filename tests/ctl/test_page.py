@@ -24,7 +24,7 @@ HOSTILE = "<img src=x onerror='window.ran=1'><script>window.ran=2</script>&lt;b&
 
 @pytest.fixture(scope="module")
 def browser():
-	one = chromium.Chromium()
+	one = chromium.Chromium(*chromium.FEW_PROCESSES)
 	yield one
 	one.close()
 
