@@ -34,6 +34,12 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture
+def busy(env):
+	"""busy(ALLOCATOR="system"): as env(), with a busy worker."""
+	return lambda **settings: env(**BUSY, **settings)
+
+
+@pytest.fixture
 def needs():
 	def look(*programs):
 		for program in programs:
@@ -120,7 +126,7 @@ def from_pypi(names, limit_s):
 	try:
 		subprocess.run([PYTHON, "-m", "venv", "--without-pip", fresh], check=True, timeout=60)
 		target = next(fresh.glob("lib/python3*/site-packages"))
-		done = pip("install", "--quiet", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check",
+		done = pip("install", "--quiet", "--no-deps", "--only-binary=:all:", "--no-compile", "--no-cache-dir", "--disable-pip-version-check",
 		           "--retries=1", "--timeout=10", "--target", target, "-r", names)
 		if done.returncode != 0:
 			pytest.skip("packages from PyPI are not to be had: " + (done.stderr.strip().splitlines() or ["no pip"])[-1])

@@ -1,5 +1,5 @@
 // cxx_program.cc -- a typical C++ program: containers, strings, threads, exceptions through
-// libraries, over-aligned types, iostreams, regexes, dlopen. Prints sums that depend on all of it.
+// libraries, over-aligned types, iostreams. Prints sums that depend on all of it.
 #include <algorithm>
 #include <cstdint>
 #include <deque>
@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <numeric>
-#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -67,10 +66,6 @@ int main()
 		good = good && reinterpret_cast<std::uintptr_t>(aligned[i % 700].get()) % 128 == 0;
 	}
 	std::cout << "aligned " << good << '\n';
-	std::regex pattern("([a-z]+)([0-9]+)");
-	std::smatch found;
-	std::string text = "abc123";
-	std::cout << std::regex_match(text, found, pattern) << ' ' << found[2] << '\n';
 	try {
 		std::string().at(5);
 	} catch (const std::exception &error) {

@@ -1,5 +1,6 @@
 """gunicorn with --preload: workers forked from a parent that has loaded the application, whose pages they share."""
 import http.client
+import importlib.util
 import os
 import pathlib
 import re
@@ -79,9 +80,9 @@ class Server:
 
 
 @pytest.fixture
-def gunicorn(run, spawn, bare, wait_for, tmp_path):
+def gunicorn(spawn, wait_for, tmp_path):
 	"""gunicorn(name, env): a server with some answers given."""
-	if run([PYTHON, "-c", "import gunicorn"], bare).returncode != 0:
+	if importlib.util.find_spec("gunicorn") is None:
 		pytest.skip("gunicorn is not installed")
 	(tmp_path / "application.py").write_text(APPLICATION)
 
@@ -96,26 +97,27 @@ def gunicorn(run, spawn, bare, wait_for, tmp_path):
 
 
 def test_gunicorn_answers_the_same_and_leaves_nothing(gunicorn, bare, env, stats, awake, mt_dir, wait_for,
-                                                      files_of_the_dead, backend, tmp_path):
+                                                      files_of_the_dead, tmp_path):
 	plain = gunicorn("plain", bare)
 	assert plain.stop() == 0
-	settings = env(MIN_MB=0)
 
-	server = gunicorn("shim", settings)
-	assert server.answers == plain.answers
-	# Its own use of the signal: it opens its logs again, and has its workers do so.
-	for pid in (first := server.workers()):
-		awake(pid, settings)
-	server.process.send_signal(signal.SIGUSR1)
-	os.kill(first[0], signal.SIGKILL)
-	wait_for(lambda: len(now := server.workers()) == WORKERS and now != first, 20, "a worker in the place of one that was killed")
-	assert ask_some(server.path) == plain.answers
-	counts = {pid: stats(pid, settings)["cleanups"]["signal"] for pid in [server.process.pid, *first[1:]]}
-	assert counts == dict.fromkeys(counts, 0)
-	wait_for(lambda: not files_of_the_dead(mt_dir), 8, "the files of the killed worker are gone")
-	assert server.stop() == 0
-	wait_for(lambda: not any(mt_dir.iterdir()), 5, "no file is left")
-	assert "mtshim" not in (tmp_path / "shim.log").read_text()
+	for backend in ("jemalloc", "system"):
+		settings = env(MIN_MB=0, ALLOCATOR=backend)
+		server = gunicorn(backend, settings)
+		assert server.answers == plain.answers
+		# Its own use of the signal: it opens its logs again, and has its workers do so.
+		for pid in (first := server.workers()):
+			awake(pid, settings)
+		server.process.send_signal(signal.SIGUSR1)
+		os.kill(first[0], signal.SIGKILL)
+		wait_for(lambda: len(now := server.workers()) == WORKERS and now != first, 20, "a worker in the place of one that was killed")
+		assert ask_some(server.path) == plain.answers
+		counts = {pid: stats(pid, settings)["cleanups"]["signal"] for pid in [server.process.pid, *first[1:]]}
+		assert counts == dict.fromkeys(counts, 0)
+		wait_for(lambda: not files_of_the_dead(mt_dir), 8, "the files of the killed worker are gone")
+		assert server.stop() == 0
+		wait_for(lambda: not any(mt_dir.iterdir()), 5, "no file is left")
+		assert "mtshim" not in (tmp_path / f"{backend}.log").read_text()
 
 
 def test_a_trim_does_not_unshare_what_gunicorns_workers_share(gunicorn, env, control, wait_for, backend):

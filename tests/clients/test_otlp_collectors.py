@@ -12,7 +12,7 @@ import pytest
 from mtctl_helpers import PYTHON
 from otlp_collector import collector
 
-pytestmark = pytest.mark.xdist_group("pypi")  # one worker, so that the packages are installed once
+pytestmark = pytest.mark.xdist_group("pypi")  # one worker, as test_python_profilers.py
 
 PARSE = """
 import sys

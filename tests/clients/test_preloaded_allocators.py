@@ -36,22 +36,34 @@ def tree(tmp_path_factory):
 	return folder
 
 
+def commands():
+	"""The shell itself is not the subject, and must not stop at the first that dies."""
+	return {name: ["/bin/bash", "-c", script.replace(" && ", "; echo $?; ") + "; echo $?"] for name, script in PROGRAMS.items()}
+
+
+def seen(done):
+	return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def expected(tree, bare):
+	return {name: seen(subprocess.run(words, env=dict(bare, LC_ALL="C.UTF-8"), cwd=tree, capture_output=True, text=True, errors="replace",
+	                                  stdin=subprocess.DEVNULL, check=False)) for name, words in commands().items()}
+
+
 @pytest.mark.parametrize("order", ["before", "behind"])
 @pytest.mark.parametrize("other", LIBRARIES)
-def test_small_programs_work_beside_another_allocator(run, env, bare, shim, tree, backend, other, order):
+def test_small_programs_work_beside_another_allocator(run, env, shim, tree, expected, backend, other, order):
 	library = file_of(other)
 	preload = f"{library}:{shim}" if order == "before" else f"{shim}:{library}"
 	# As shipped, and with the worker at work from the first call.
 	settings = [dict(env(), LD_PRELOAD=preload), dict(env(MIN_MB=0), LD_PRELOAD=preload)]
 	differ = []
 
-	for name, script in PROGRAMS.items():
-		# The shell itself is not the subject, and must not stop at the first that dies.
-		words = script.replace(" && ", "; echo $?; ") + "; echo $?"
-		expected = run(["/bin/bash", "-c", words], dict(bare, LC_ALL="C.UTF-8"), cwd=tree)
+	for name, words in commands().items():
 		for setting in settings:
-			got = run(["/bin/bash", "-c", words], dict(setting, LC_ALL="C.UTF-8"), cwd=tree)
-			if (got.returncode, got.stdout, got.stderr) != (expected.returncode, expected.stdout, expected.stderr):
+			got = run(words, dict(setting, LC_ALL="C.UTF-8"), cwd=tree)
+			if seen(got) != expected[name]:
 				differ.append(f"{name}: {got.returncode} {got.stderr[-300:]}")
 
 	assert not differ, "\n".join(differ)

@@ -69,10 +69,10 @@ def test_gcc_compiles_the_same(same, needs, tmp_path):
 def test_cmake_builds_a_project(same, needs, tmp_path):
 	needs("cmake", "make", "g++")
 	(tmp_path / "CMakeLists.txt").write_text(
-		"cmake_minimum_required(VERSION 3.10)\nproject(demo C CXX)\n"
-		"add_library(part STATIC part.c)\nadd_executable(demo main.cc)\ntarget_link_libraries(demo part)\n")
-	(tmp_path / "part.c").write_text("int part(int n) { return n * 3; }\n")
-	(tmp_path / "main.cc").write_text('#include <iostream>\n#include <regex>\nextern "C" int part(int);\n'
+		"cmake_minimum_required(VERSION 3.10)\nproject(demo CXX)\n"
+		"add_library(part STATIC part.cc)\nadd_executable(demo main.cc)\ntarget_link_libraries(demo part)\n")
+	(tmp_path / "part.cc").write_text("int part(int n) { return n * 3; }\n")
+	(tmp_path / "main.cc").write_text("#include <iostream>\nint part(int);\n"
 	                                  "int main() { std::cout << part(14) << std::endl; return 4; }\n")
 	script = "cmake -S . -B out >/dev/null && cmake --build out -j2 >/dev/null && out/demo; echo $?"
 
@@ -205,7 +205,7 @@ def test_java_runs_a_class_the_same(same, needs, tmp_path, run, bare):
 
 def test_stress_ng_verifies_its_memory(run, needs, backend, settings):
 	needs("stress-ng")
-	got = run(["stress-ng", "--malloc", "2", "--malloc-bytes", "64m", "--timeout", "5", "--verify"], settings, timeout=60)
+	got = run(["stress-ng", "--malloc", "2", "--malloc-bytes", "64m", "--timeout", "2", "--verify"], settings, timeout=60)
 
 	assert got.returncode == 0, got.stdout + got.stderr
 	assert re.search(r"successful run completed|passed: 2", got.stdout + got.stderr)
@@ -226,7 +226,7 @@ def test_redis_serves_and_saves_the_same(run, needs, spawn, wait_for, backend, s
 	                "--bind", "127.0.0.1"], settings, stdout=open(tmp_path / "log", "w"))
 	wait_for(lambda: run([*cli, "ping"], bare).stdout == "PONG\n", 20)
 
-	bench = run(["redis-benchmark", "-p", str(port), "-q", "-n", "20000", "-c", "20", "-d", "500", "-r", "5000",
+	bench = run(["redis-benchmark", "-p", str(port), "-q", "-n", "20000", "-c", "20", "-P", "16", "-d", "500", "-r", "5000",
 	             "-t", "set,get,lpush,hset"], bare, timeout=120)
 	assert bench.returncode == 0 and "GET" in bench.stdout
 	assert run([*cli, "set", "key", "value"], bare).stdout == "OK\n"
@@ -308,5 +308,7 @@ def test_time_is_not_wasted_at_the_end(run, backend, settings):
 		begin = time.monotonic()
 		assert run(["/usr/bin/python3", "-c", "x = [bytes(2000) for _ in range(20000)]"], settings).returncode == 0
 		took_s.append(time.monotonic() - begin)
+		if sum(took < 1 for took in took_s) == 4:
+			return
 
-	assert sorted(took_s)[3] < 1, took_s
+	pytest.fail(f"of 12 not 4 ended within a second: {took_s}")

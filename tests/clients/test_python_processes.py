@@ -51,21 +51,22 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_multiprocessing_says_the_same_and_leaves_nothing_of_its_children(spawn, run, bare, env, mt_dir, wait_for,
-                                                                           files_of_the_dead, backend, tmp_path, method):
+                                                                           files_of_the_dead, tmp_path, method):
 	program = tmp_path / "program.py"
 	program.write_text(MULTIPROCESSING)
 	expected = run([PYTHON, program, method], bare)
 	assert expected.stdout.endswith("done\n"), expected.stderr
 
-	with open(tmp_path / "said", "w", encoding="ascii") as said:
-		process = spawn([PYTHON, program, method], env(MIN_MB=0), stdout=said)
-	wait_for(lambda: process.poll() is not None or (tmp_path / "said").read_text().endswith("done\n"), 60, "the end of its work")
-	assert (tmp_path / "said").read_text() == expected.stdout, process.poll()
-	# The parent lives and is at rest.
-	wait_for(lambda: not files_of_the_dead(mt_dir), 6, "no files of children that have ended")
-	process.stdin.close()
-	assert (process.wait(timeout=20), process.stderr.read()) == (0, expected.stderr)
-	wait_for(lambda: not any(mt_dir.iterdir()), 6, "no files at all")
+	for backend in ("jemalloc", "system"):
+		with open(tmp_path / "said", "w", encoding="ascii") as said:
+			process = spawn([PYTHON, program, method], env(MIN_MB=0, ALLOCATOR=backend), stdout=said)
+		wait_for(lambda: process.poll() is not None or (tmp_path / "said").read_text().endswith("done\n"), 60, "the end of its work")
+		assert (tmp_path / "said").read_text() == expected.stdout, process.poll()
+		# The parent lives and is at rest.
+		wait_for(lambda: not files_of_the_dead(mt_dir), 6, "no files of children that have ended")
+		process.stdin.close()
+		assert (process.wait(timeout=20), process.stderr.read()) == (0, expected.stderr)
+		wait_for(lambda: not any(mt_dir.iterdir()), 6, "no files at all")
 
 
 CTYPES = r'''

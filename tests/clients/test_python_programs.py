@@ -1,4 +1,7 @@
-"""Python in all the ways it makes threads and processes, and PyTorch."""
+"""Python in all the ways it makes threads and processes, and PyTorch's CPU build, which never touches a driver: the GPU part of the shim
+must not exist for it."""
+import importlib.util
+
 import pytest
 
 PYTHON = "/usr/bin/python3"
@@ -134,13 +137,22 @@ print(sorted(torch.load(buffer)))
 data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.arange(40.)), batch_size=8, num_workers=2,
                                    multiprocessing_context="fork")
 print([batch[0].sum().item() for batch in data])
+print(torch.cuda.is_available(), torch.cuda.device_count(), torch.cuda.is_initialized())
+torch.cuda.empty_cache()
+print("libcuda" in open("/proc/self/maps").read())
 '''
 
 
-def test_a_pytorch_training_prints_the_same(same, tmp_path):
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="python3-torch is not installed (scripts/bootstrap)")
+def test_a_pytorch_training_prints_the_same_beside_a_driver_that_it_does_not_use(run, bare, env, busy, fakecuda, tmp_path):
+	"""With the defaults it grows enough to wake the shim up."""
 	program = tmp_path / "training.py"
 	program.write_text(TRAINING)
+	expected = run([PYTHON, program], bare)
+	assert expected.returncode == 0 and len(expected.stdout.splitlines()) == 10 and expected.stdout.endswith("False\n"), expected.stderr
 
-	got = same([PYTHON, program], stderr=False)
+	for settings in (env(ALLOCATOR="jemalloc"), fakecuda(busy(ALLOCATOR="system"), LOG=tmp_path / "calls")):
+		got = run([PYTHON, program], settings)
 
-	assert len(got.stdout.splitlines()) == 8
+		assert (got.stdout, got.stderr, got.returncode) == (expected.stdout, expected.stderr, expected.returncode)
+	assert not (tmp_path / "calls").exists()

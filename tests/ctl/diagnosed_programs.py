@@ -53,7 +53,7 @@ class Diagnosis:
 	before: dict                  # of /proc/PID/status, in bytes, before the diagnosis
 	after: dict
 	looks: tuple = ()             # what the other commands say, before the diagnosis and behind it
-	untrimmed: dict | None = None # a short look that asks for no cleanup, before all of them
+	untrimmed: dict | None = None # a short look that asks for no cleanup, before all of them; none of a tree
 
 	@property
 	def report(self):
@@ -202,13 +202,18 @@ class Batch:
 	def _diagnose(self, program):
 		with RunningProgram(program, **self._means) as bed:
 			bed.wait_until_awake()
-			time.sleep(2)  # one look names what was unused for the last four seconds
-			untrimmed = bed.run("diagnose", bed.process.pid, "--for=4", "--no-trim", *program.words, "--json")
+			untrimmed = None if "--tree" in program.words else self._untrimmed(bed)
 			before = agreement.look(bed.run, bed.process.pid)
 			found = bed.diagnose("--json")
 			found.looks = (before, agreement.look(bed.run, bed.process.pid))
-			found.untrimmed = json.loads(untrimmed.stdout) if untrimmed.stdout else None
+			found.untrimmed = untrimmed
 			return found
+
+	@staticmethod
+	def _untrimmed(bed):
+		time.sleep(2)  # one look names what was unused for the last four seconds
+		done = bed.run("diagnose", bed.process.pid, "--for=4", "--no-trim", *bed.program.words, "--json")
+		return json.loads(done.stdout) if done.stdout else None
 
 	def result(self, name):
 		return self._results[name].result()

@@ -143,7 +143,7 @@ def test_the_report_is_as_the_schema_says(result, name):
 def test_the_commands_agree_on_what_they_see(result, name):
 	before, after = result.looks
 	wrong = agreement.of_one_look(before) + agreement.of_one_look(after) + agreement.with_diagnosis(after, result.report, tried=True)
-	if result.untrimmed and "--tree" not in PROGRAMS[name].words:
+	if result.untrimmed:
 		wrong += agreement.with_diagnosis(before, result.untrimmed, tried=False)
 		# One look sees growth once the ring has some samples of it.
 		if "grows by" not in result.untrimmed["title"]:

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -71,22 +72,24 @@ TRAPS = [trap_fifo, trap_link_to_a_fifo, trap_endless, trap_terminal, trap_spars
 
 
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.__name__)
-@pytest.mark.parametrize("file", ["memory.current", "memory.max", "memory.stat"])
-def test_a_cgroup_that_is_a_trap_is_not_walked_into(fake, ctl, tmp_path, trap, file):
+def test_a_cgroup_that_is_a_trap_is_not_walked_into(fake, ctl, tmp_path, trap):
 	"""mtctl looks where the process says that its group and its limit are: MT_CGROUP, and what its stats file says."""
 	group = tmp_path / "group"
-	group.mkdir()
-	for name, text in (("memory.current", "1000"), ("memory.max", "2000"), ("memory.stat", "inactive_file 1\n")):
-		(group / name).write_text(text)
-	(group / file).unlink()
-	trap(group / file)
 	limit = {"pressure_limit_bytes": 2000, "pressure_used_bytes": 1000}
 	pid = fake(settings={"cgroup": [str(group), "environment"]}, limit_source=str(group / "memory.max"), values=limit)
 	other = fake(settings={"cgroup": [str(group), "environment"]})
 
-	for words in (["doctor"], ["stat", "--cached"], ["advise"]):
-		ask(ctl, words, pid)
-		ask(ctl, words, other)
+	for file in ("memory.current", "memory.max", "memory.stat"):
+		group.mkdir()
+		for name, text in (("memory.current", "1000"), ("memory.max", "2000"), ("memory.stat", "inactive_file 1\n")):
+			(group / name).write_text(text)
+		(group / file).unlink()
+		trap(group / file)
+
+		for words in (["doctor"], ["stat", "--cached"], ["advise"]):
+			ask(ctl, words, pid)
+			ask(ctl, words, other)
+		shutil.rmtree(group)
 
 
 def linked_to_proc(group):

@@ -24,19 +24,22 @@ HOSTILE = "<img src=x onerror='window.ran=1'><script>window.ran=2</script>&lt;b&
 
 @pytest.fixture(scope="module")
 def browser():
-	one = chromium.Chromium()
+	one = chromium.Chromium(*chromium.FEW_PROCESSES)
 	yield one
 	one.close()
+
+
+@pytest.fixture(scope="module")
+def only_tab(browser):
+	return chromium.Tab(browser)
 
 
 @pytest.fixture
-def tab(browser):
+def tab(only_tab):
 	"""A tab whose complaints (exceptions, errors, violations of the content policy) fail the test."""
-	one = chromium.Tab(browser)
-	yield one
-	complaints = one.complaints
-	one.close()
-	assert complaints == []
+	only_tab.clear()
+	yield only_tab
+	assert only_tab.complaints == []
 
 
 @pytest.fixture

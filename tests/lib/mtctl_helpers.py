@@ -36,7 +36,7 @@ def fake(spawn, plain, mt_dir, tmp_path):
 	library.write_bytes(bytes(8192))
 
 	def start(environment=None, **options):
-		process = spawn([PYTHON, FAKE, library, mt_dir, json.dumps(options)], environment or plain)
+		process = spawn([PYTHON, "-S", FAKE, library, mt_dir, json.dumps(options)], environment or plain)
 		assert process.stdout.readline() == "ready\n"
 		return process.pid
 	return start

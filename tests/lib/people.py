@@ -113,7 +113,7 @@ def fake_of(stage):
 		shutil.copyfile(ROOT / source, target)
 
 	def start(owner, folder, environment=None, **options):
-		words = owner.words(["/usr/bin/python3", stage.place / "tests/lib/fake_shim.py", stage.shim, folder,
+		words = owner.words(["/usr/bin/python3", "-S", stage.place / "tests/lib/fake_shim.py", stage.shim, folder,
 		                     json.dumps(options)], **(environment or {"MT_DIR": folder}))
 		process = stage.spawn(words, stage.bare)
 		assert process.stdout.readline() == "ready\n", process.stderr.read()

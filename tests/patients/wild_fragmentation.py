@@ -10,10 +10,10 @@ held = []
 
 
 def churn():
-	made = [bytearray(chance.choice(SIZES)) for _ in range(500)]
-	held.extend(chance.sample(made, 100))
-	if len(held) >= 1000:
-		held[:] = chance.sample(held, 500)
+	made = [bytearray(chance.choice(SIZES)) for _ in range(250)]
+	held.extend(chance.sample(made, 50))
+	if len(held) >= 500:
+		held[:] = chance.sample(held, 250)
 
 
 for _ in range(50):

@@ -17,5 +17,5 @@ def step():
 
 step()
 ready()
-while goes_on(0.05):
+while goes_on(0.2):
 	step()
