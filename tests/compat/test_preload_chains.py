@@ -28,7 +28,7 @@ def goes_well(run, env, bare, shim, compile_c, backend):
 	"""goes_well(library, order, ...): programs say with both what they say with that library alone, or with nothing."""
 	def check(library, order, settings=BUSY, forks=10, **more):
 		both = dict(env(**settings), LD_PRELOAD=chained(library, shim, order), **more)
-		program = compile_c("cxx_program.cc")
+		program = compile_c("cxx_program.cc", "-g0")
 		assert run([program], both).stdout == run([program], bare).stdout
 		done = run([compile_c("fork_storm.c"), forks], both, timeout=60)
 		assert (done.returncode, done.stdout) == (0, f"{forks} of {forks} children, 0 of 0 spawned\n"), done.stderr

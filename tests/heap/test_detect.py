@@ -100,7 +100,7 @@ def test_programs_work_in_every_chain(run, env, bare, shim, compile_c, name, ord
 	library = library_of(name)
 	chain = f"{library}:{shim}" if order == "before" else f"{shim}:{library}"
 	settings = dict(env(MIN_MB=0, TICK_MS=10, SLACK_MB=0, IDLE_MS=10, BUDGET_PCT=100), LD_PRELOAD=chain)
-	program = compile_c("cxx_program.cc")
+	program = compile_c("cxx_program.cc", "-g0")
 
 	assert run([program], settings).stdout == run([program], bare).stdout
 	done = run([compile_c("fork_storm.c"), 30], settings, timeout=120)

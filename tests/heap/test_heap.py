@@ -282,7 +282,7 @@ def test_odd_arguments_are_answered_as_this_libc_answers_them(run, env, bare, co
 
 
 def test_cxx_operators_and_exceptions(run, env, bare, compile_c, backend):
-	program = compile_c("heap_cxx.cc")
+	program = compile_c("heap_cxx.cc", "-g0")
 	expected = run([program], bare)
 	got = run([program], env(MIN_MB=0))
 
