@@ -10,7 +10,7 @@ BUSY = {"MIN_MB": 0, "TICK_MS": 10, "IDLE_MS": 10, "SLACK_MB": 0, "SLACK_PCT": 0
 WORK = ["/usr/bin/python3", "-c",
         "import os, signal, threading, time\n"
         "def work():\n"
-        "    for _ in range(30):\n"
+        "    for _ in range(10):\n"
         "        held = [bytes(3000) for _ in range(3000)]\n"
         "        del held\n"
         "threads = [threading.Thread(target=work) for _ in range(2)]\n"

@@ -31,8 +31,8 @@
 #define TRIES       400 /* 5 ms apart */
 #define THREADS     3
 #define HANDED      100
-#define SMALL_COUNT 8000
-#define LARGE_COUNT 40
+#define SMALL_COUNT 4000
+#define LARGE_COUNT 24
 #define LARGE_BYTES (128 * 1024)
 
 static _Atomic unsigned odd; /* refusals that were not honest, and contents that were not kept */

@@ -1,9 +1,9 @@
 /* address_limit.c LIMIT BLOCKS WHEN: fills memory with blocks ("large": 3 MB; "medium": 40 kB;
  * "small": 700 bytes; "scattered": small ones, freed in random order) until malloc fails, frees all
- * of them, and prints how many MB one mapping may have then, and how many of 20 threads start.
- * LIMIT: "as" or "data", 600 MB. WHEN: "first"; or "full", "freed": the limit is set when 400 MB
- * are filled, or freed again, which the worker sees within five seconds; "child": as first, in a
- * child of a process that holds 100 MB. */
+ * of them, and prints how many MB one mapping may have then, and how many of 20 threads with stacks
+ * of 4 MB start. LIMIT: "as" or "data", 300 MB. WHEN: "first"; or "full", "freed": the limit is set
+ * when 200 MB are filled, or freed again, which the worker sees within five seconds; "child": as
+ * first, in a child of a process that holds 50 MB. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LIMIT_BYTES ((size_t)600 << 20)
-#define FILL_BYTES  ((size_t)400 << 20)
+#define LIMIT_BYTES ((size_t)300 << 20)
+#define FILL_BYTES  ((size_t)200 << 20)
 #define MOST        1000000u
 #define THREADS     20u
+#define STACK_BYTES ((size_t)4 << 20)
 
 static void *blocks[MOST];
 
@@ -84,9 +85,12 @@ static size_t largest_soon_mb(int seconds)
 static unsigned int start_threads(void)
 {
 	pthread_t threads[THREADS];
+	pthread_attr_t attributes;
 	unsigned int count = 0;
 
-	while (count < THREADS && pthread_create(&threads[count], NULL, nothing, NULL) == 0)
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	while (count < THREADS && pthread_create(&threads[count], &attributes, nothing, NULL) == 0)
 		count++;
 	for (unsigned int i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
@@ -126,7 +130,7 @@ int main(int count, char **words)
 		fill_and_free(words[1], words[2], words[3]);
 		return 0;
 	}
-	free(blocks[fill(1 << 20, 100 << 20) / 2]);
+	free(blocks[fill(1 << 20, 50 << 20) / 2]);
 	if (fork() == 0) {
 		fill_and_free(words[1], words[2], words[3]);
 		return 0;

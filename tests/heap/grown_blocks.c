@@ -1,10 +1,10 @@
-/* grown_blocks.c -- grows 40 blocks to 24 MB by 24 reallocs each, in turns. Prints how many
+/* grown_blocks.c -- grows 20 blocks to 24 MB by 24 reallocs each, in turns. Prints how many
  * mappings the process has more than before. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCKS     40u
+#define BLOCKS     20u
 #define STEPS      24u
 #define STEP_BYTES ((size_t)1 << 20)
 

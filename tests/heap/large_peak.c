@@ -10,7 +10,7 @@
 
 #define ALL_BYTES ((size_t)96 << 20)
 #define LARGE     ((size_t)300 << 10)
-#define PIECE     ((size_t)64)
+#define PIECE     ((size_t)128)
 
 static size_t each_bytes;
 static void *volatile kept;

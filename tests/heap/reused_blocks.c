@@ -1,6 +1,6 @@
-/* reused_blocks.c ROUNDS [lock] -- fills 130 MB in blocks of 100 kB and frees them, again and
- * again; before, locks its memory by a function that it does not import. Prints how many page
- * faults that took. */
+/* reused_blocks.c ROUNDS [lock] -- writes each page of 65 MB in blocks of 100 kB and frees them,
+ * again and again; before, locks its memory by a function that it does not import. Prints how many
+ * page faults that took. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,12 +8,12 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#define BLOCKS 1300
+#define BLOCKS 650
 #define BYTES  100000
 
 int main(int argc, char **argv)
 {
-	static void *blocks[BLOCKS];
+	static char *blocks[BLOCKS];
 	static void *volatile last; /* libc keeps what lies below it */
 	struct rusage usage;
 	int (*lock)(int);
@@ -26,7 +26,8 @@ int main(int argc, char **argv)
 			blocks[i] = malloc(BYTES);
 			if (!blocks[i])
 				return 1;
-			memset(blocks[i], round, BYTES);
+			for (int at = 0; at < BYTES; at += 4096)
+				blocks[i][at] = (char)round;
 		}
 		last = last ? last : malloc(3000);
 		for (int i = 0; i < BLOCKS; i++)

@@ -5,7 +5,7 @@
  *
  * large: a block of 1 MB; many: 40,000 blocks of 1,000 bytes; family: blocks of all sizes up to
  * 64 MB by all functions, moved and freed; trim: many, freed, and malloc_trim; limit: turns over
- * 60 MB again and again. Linked with -z now: the loader needs 3 kB to bind a name. Prints
+ * 60 MB three times. Linked with -z now: the loader needs 3 kB to bind a name. Prints
  * "well". */
 #include <malloc.h>
 #include <pthread.h>
@@ -51,7 +51,7 @@ static void use_family(void)
 
 static void turn_over(void)
 {
-	for (int round = 0; round < 6; round++) {
+	for (int round = 0; round < 3; round++) {
 		fill(COUNT);
 		empty(COUNT);
 		blocks[0] = memset(malloc(60u << 20), 1, 60u << 20);

@@ -5,22 +5,20 @@ import subprocess
 import pytest
 
 PYTHON = "/usr/bin/python3"
-LIMIT_MB = 600
+LIMIT_MB = 300
 WAYS = [(limit, blocks, "first") for limit in ("as", "data") for blocks in ("large", "medium", "small", "scattered")]
 WAYS += [("as", "small", "full"), ("as", "small", "freed"), ("as", "large", "child")]
 
 
 @pytest.mark.parametrize("limit, blocks, when", WAYS, ids=list(map("-".join, WAYS)))
-def test_address_space_can_be_mapped_again_once_all_blocks_are_freed(run, env, bare, compile_c, limit, blocks, when):
+def test_address_space_can_be_mapped_again_once_all_blocks_are_freed(run, env, compile_c, limit, blocks, when):
 	"""jemalloc kept all of it mapped for itself: no mapping, no thread, no library, for good."""
 	program = [compile_c("address_limit.c"), limit, blocks, when]
-	got, expected = (run(program, settings) for settings in (env(), bare))
+	got = run(program, env())
 
-	assert got.returncode == expected.returncode == 0, got.stderr
+	assert got.returncode == 0, got.stderr
 	_, mapped_mb, threads = map(int, got.stdout.split())
-	# libc itself keeps what lies below a block that is still used
-	wanted_mb = LIMIT_MB // 3 if blocks == "scattered" else int(expected.stdout.split()[1]) - LIMIT_MB // 5
-	assert threads == 20 and mapped_mb >= min(wanted_mb, LIMIT_MB * 2 // 3), (got.stdout, expected.stdout)
+	assert threads == 20 and mapped_mb >= (LIMIT_MB // 3 if blocks == "scattered" else LIMIT_MB * 2 // 3), got.stdout
 
 
 def test_threads_that_fill_and_free_the_limit_in_turns_end_well(run, env, compile_c):
@@ -59,7 +57,7 @@ def test_threads_that_free_memory_of_others_in_their_end_leave_nothing_behind(ru
 SURVIVES = r"""
 import mmap, resource, sys, threading
 kind, what = sys.argv[1:]
-resource.setrlimit(getattr(resource, "RLIMIT_" + kind), (600 << 20,) * 2)
+resource.setrlimit(getattr(resource, "RLIMIT_" + kind), (400 << 20,) * 2)
 MAKE = {"bytes": lambda: bytearray(1 << 20), "objects": lambda: [(i, str(i)) for i in range(1000)],
         "dicts": lambda: {i: [i] for i in range(20000)}}[what]
 held = []
@@ -70,11 +68,12 @@ except MemoryError:
 	pass
 count = len(held)
 del held
+threading.stack_size(4 << 20)
 threads = [threading.Thread(target=int) for _ in range(10)]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
 import decimal, lzma, multiprocessing, sqlite3, ssl
-mmap.mmap(-1, 250 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+mmap.mmap(-1, 170 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
 print(count > 100, "lives")
 """
 
@@ -151,9 +150,9 @@ def test_a_program_that_fills_and_frees_in_rounds_under_a_far_limit_has_no_more_
 @pytest.mark.parametrize("limit", ["-v", "-d"])
 def test_a_program_that_reuses_its_blocks_pays_nothing_for_a_limit_that_is_far(run, env, compile_c, limit):
 	"""Each 64th part of the limit that was freed was purged, however much could still be mapped: 2 million page faults for 37,000."""
-	program = [compile_c("reused_blocks.c"), 60]
+	program = [compile_c("reused_blocks.c"), 40]
 	free, limited = (int(run(["sh", "-c", f'{command}exec "$@"', "sh", *program], env(MT_BUDGET_PCT=0), timeout=60).stdout)
-	                 for command in ("", f"ulimit {limit} 2000000; "))
+	                 for command in ("", f"ulimit {limit} 1000000; "))
 
 	assert limited < 10 * free, (limited, free)
 

@@ -24,15 +24,16 @@ def prefixed(tmp_path, archive):  # noqa: F811
 	return put
 
 
-@pytest.fixture
-def usual(tmp_path, archive):  # noqa: F811
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory, archive):  # noqa: F811
 	"""Names of the library that the build makes without these variables."""
-	target = tmp_path / "usual.a"
+	target = tmp_path_factory.mktemp("usual") / "usual.a"
 	done = make(target, jemalloc_lib=target)
 	assert done.returncode == 0, done.stderr
 	return names(target)
 
 
+@pytest.mark.xdist_group("usual")
 @pytest.mark.parametrize("prefix", ["local_", "je_"])
 def test_a_library_elsewhere_with_a_prefix_becomes_what_this_machines_does(prefixed, usual, tmp_path, prefix):
 	target = tmp_path / "renamed.a"

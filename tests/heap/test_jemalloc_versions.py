@@ -80,7 +80,7 @@ def test_a_call_that_a_later_libc_renames_keeps_the_name_that_older_ones_have(li
 	assert "U madvise" in wanted and "__isoc23" not in wanted
 
 
-@pytest.mark.parametrize("old", ["xallocx", "secure_getenv", "pthread_atfork"])
+@pytest.mark.parametrize("old", ["xallocx", "secure_getenv"])
 def test_a_library_that_lacks_what_is_needed_is_refused_with_its_name(library, changed, old):
 	built, done = library(jemalloc_archive=changed(old, "other_name"))
 

@@ -144,10 +144,10 @@ def test_an_import_of_mlockall_is_found_whoever_links(run, env, compile_c, linke
 	assert "for good: the program imports mlockall" in got.stderr
 
 
-@pytest.mark.parametrize("limit", ["unlimited", "8000000"])
+@pytest.mark.parametrize("limit", ["unlimited", "4000000"])
 def test_a_program_that_locks_its_memory_keeps_the_blocks_that_it_reuses(run, env, bare, compile_c, limit):
 	"""Each 2 MB that were freed were unmapped at once, and mapped, filled and locked again: 240 times the page faults."""
-	program = ["sh", "-c", f'ulimit -v {limit}; exec "$@"', "sh", compile_c("reused_blocks.c"), 60, "lock"]
+	program = ["sh", "-c", f'ulimit -v {limit}; exec "$@"', "sh", compile_c("reused_blocks.c"), 40, "lock"]
 	# The worker's purges, whose number depends on how long the program takes, are left out.
 	free, shimmed = (run(program, settings, timeout=120) for settings in (bare, env(TICK_MS=60000)))
 	if free.returncode == 77:

@@ -1,5 +1,6 @@
 /* pressure_threads.c -- 16 threads fill 12 MB each with blocks of 1 KiB, free them and end; then
- * one thread fills 200 MB and ends; six times. No more than 203 MB are ever live. Prints "done". */
+ * one thread fills 200 MB and ends; three times. No more than 203 MB are ever live. Prints
+ * "done". */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 #define BLOCK_BYTES 1024
 #define THREADS     16
-#define ROUNDS      6
+#define ROUNDS      3
 #define FEW         ((size_t)12 << 10)  /* blocks of a thread among many */
 #define MANY        ((size_t)200 << 10) /* blocks of the one thread */
 

@@ -20,7 +20,7 @@ def said_by(process):
 
 
 # 160 MB of small blocks, nearly all freed again, then 150 MB of large ones: under 256 MB there is room for either.
-HOARD = ["160", "150", "3", "250"]
+HOARD = ["160", "150", "2", "250"]
 
 
 def test_plain_glibc_is_killed_by_the_limit(run, bare, limited, compile_c):
@@ -244,7 +244,7 @@ def test_a_program_that_does_not_grow_hardly_waits(spawn, env, limited, compile_
 PYTHON_HOARD = r'''
 import sys, time
 kept = []
-for turn in range(3):
+for turn in range(2):
     cycles = []
     for i in range(26000):                 # dropped only when Python's gc runs: each holds its neighbour
         node = {"data": bytearray(5000)}

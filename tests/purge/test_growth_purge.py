@@ -6,24 +6,24 @@ import pytest
 
 from pressed import MB, PYTHON
 
-# 400 MB of small objects are dropped; then large blocks are filled at once.
+# 200 MB of small objects are dropped; then large blocks are filled at once.
 OBJECTS_THEN_BLOCKS = r'''
 import re, sys
-each, kept = int(sys.argv[1]), [("x%d" % i) * 20 for i in range(2_000_000)]
+each, kept = int(sys.argv[1]), [("x%d" % i) * 20 for i in range(1_000_000)]
 kept = None
-blocks = [b"x" * (each << 20) for i in range(480 // each)]
+blocks = [b"x" * (each << 20) for i in range(240 // each)]
 print(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
 '''
 
 
-@pytest.mark.parametrize("each_mb", [2, 16, 240])
+@pytest.mark.parametrize("each_mb", [2, 16, 120])
 def test_dropped_objects_are_not_kept_beside_large_blocks_that_grow(run, env, bare, each_mb):
 	"""The blocks were filled before the worker's next tick: peak 1.6 times that of glibc."""
 	program = [PYTHON, "-c", OBJECTS_THEN_BLOCKS, str(each_mb)]
 	expected, got = run(program, bare), run(program, env())
 
 	assert got.returncode == 0, got.stderr
-	assert int(expected.stdout) > 400 * MB // 1024
+	assert int(expected.stdout) > 200 * MB // 1024
 	assert int(got.stdout) < 1.15 * int(expected.stdout)
 
 

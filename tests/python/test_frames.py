@@ -105,7 +105,7 @@ libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 kept = []
 text = "def run(keep, malloc):\n    keep.append(malloc(20_000))\n"
-for number in range(34_000):
+for number in range(23_000):
     made = {}
     exec(compile(text, f"/app/gen{number}.py", "exec"), made)
     made["run"](kept, libc.malloc)

@@ -1,5 +1,6 @@
 """mtctl sites --python: the lines of an unmodified program that allocate what grows, by a tracemalloc that is started, read and
 stopped from outside, and what becomes of it where the program does something unusual meanwhile."""
+import importlib.util
 import json
 import pathlib
 import signal
@@ -123,8 +124,8 @@ def test_the_line_of_each_leak_is_the_first(spawn, mtctl, env, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_the_line_of_a_leak_of_a_framework_s_objects_is_the_first(spawn, mtctl, env, run, tmp_path, framework):
-	if run([PYTHON, "-c", FRAMEWORKS[framework].splitlines()[0]]).returncode:
+def test_the_line_of_a_leak_of_a_framework_s_objects_is_the_first(spawn, mtctl, env, tmp_path, framework):
+	if importlib.util.find_spec(framework.removeprefix("of_")) is None:
 		pytest.skip(f"not installed: {framework}")
 	assert find_leaks(spawn, mtctl, env(MIN_MB=0), tmp_path, {framework: FRAMEWORKS[framework]}, 4) == {}
 

@@ -1,4 +1,5 @@
 """The heap for small Python objects: memory that is dropped goes back, and Python works as without it."""
+import importlib.util
 import pathlib
 import shutil
 import subprocess
@@ -102,7 +103,7 @@ def test_a_limit_of_the_address_space_leaves_room_to_the_program(run, env, megab
 	"""resource.setrlimit in a script, or ulimit -v before it: a block of 150 MB must still be had, and small objects beyond
 	the share of the heap for objects."""
 	limit = f"import resource\nresource.setrlimit(resource.RLIMIT_AS, ({megabytes} << 20,) * 2)\n" if when == "after" else ""
-	script = limit + f"block = bytearray({megabytes // 2} << 20)\n{MAKE}\nprint(len(samples))\n"
+	script = limit + f"block = bytes({megabytes // 2} << 20)\n{MAKE}\nprint(len(samples))\n"
 	ulimit = f"ulimit -v {megabytes << 10}; " if when == "before" else ""
 
 	got = run(["/bin/bash", "-c", f'{ulimit}exec {PYTHON} -c "$0"', script], env(ALLOCATOR="jemalloc"))
@@ -163,7 +164,7 @@ except ImportError:
 	import _xxsubinterpreters as interpreters
 	create, run = interpreters.create, interpreters.run_string
 CODE = """
-for _ in range(12):
+for _ in range(4):
 	rows = [{"x": i, "y": str(i), "z": (i,)} for i in range(20000)]
 	assert all(row["y"] == str(row["x"]) and row["z"][0] == row["x"] for row in rows)
 	kept = rows[::7]
@@ -239,7 +240,7 @@ MODULES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_extension_modules_work(run, env, module):
-	if run([PYTHON, "-c", f"import {module}"], env(ENABLE=0), timeout=120).returncode != 0:
+	if importlib.util.find_spec(module) is None:
 		pytest.skip(f"no {module}")
 
 	got = run([PYTHON, "-c", f"{MODULES[module]}\nprint('done')"], env(ALLOCATOR="jemalloc", MIN_MB=0, SLACK_MB=1, IDLE_MS=10),

@@ -1,5 +1,5 @@
 /* pool_model.c -- pool_model OPERATIONS THREADS WORDS...: the model of pool_model.h; words:
- * captures deaths worker ooms. Prints the result as one line of JSON. */
+ * captures deaths worker ooms lies. Prints the result as one line of JSON. */
 #include "pool_model.h"
 #include "no_rescue.h"
 
@@ -14,6 +14,7 @@ int main(int count, char **arguments)
 		options.deaths |= strcmp(arguments[i], "deaths") == 0;
 		options.worker |= strcmp(arguments[i], "worker") == 0;
 		options.ooms |= strcmp(arguments[i], "ooms") == 0;
+		options.lies |= strcmp(arguments[i], "lies") == 0;
 	}
 	result = model_run(&options);
 #define FIELD(name, comma) printf("\"" #name "\": %llu" comma, (unsigned long long)result.name)

@@ -16,11 +16,11 @@ EVERYTHING = ["captures", "deaths", "worker", "ooms"]
 
 @pytest.fixture
 def model(run, bare, compile_c):
-	"""model(operations, words, flags): runs the model with 8 threads; returns its output."""
-	def play(operations, words=(), flags=(), timeout=240):
+	"""model(operations, words): runs the model with 8 threads; returns its output."""
+	def play(operations, words=(), timeout=240):
 		files = [*SOURCES, HERE / "pool_model.h", *(SHIM / "gpu").glob("*.h")]
 		version = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
-		program = compile_c(HERE / "pool_model.c", "-O2", *SOURCES, f"-DPOOL_VERSION=0x{version}", *flags)
+		program = compile_c(HERE / "pool_model.c", "-O2", *SOURCES, f"-DPOOL_VERSION=0x{version}")
 		got = run([program, operations, 8, *words], bare, timeout=timeout)
 		assert got.returncode == 0, got.stderr
 		return json.loads(got.stdout), got.stderr
@@ -53,6 +53,6 @@ def test_captures_and_deaths_in_between_leave_nothing_behind(model, operations):
 
 @pytest.mark.parametrize("words", [[], EVERYTHING], ids=["alone", "everything"])
 def test_the_model_finds_events_that_are_done_too_early(model, words):
-	result, _ = model(200_000, words, ["-DMODEL_EVENTS_LIE"])
+	result, _ = model(200_000, [*words, "lies"])
 
 	assert result["stale"] > 100
