@@ -54,11 +54,10 @@ static uint64_t free_bytes(void)
 	return objects.dirty_bytes;
 }
 
-/* A quarter of the bytes that is free has not gone back by purge_small. */
-static bool is_heap_large(uint64_t least_bytes)
+/* So much has not gone back by purge_small. */
+static bool is_much_free(void)
 {
-	return is_live_enough(least_bytes) ||
-	       free_bytes() >= mt_load_relaxed(&inherited_bytes) + least_bytes / 4;
+	return free_bytes() >= mt_load_relaxed(&inherited_bytes) + mt_config()->min_mb * MT_MIB / 4;
 }
 
 bool mt_growth_is_large(void)
@@ -67,7 +66,7 @@ bool mt_growth_is_large(void)
 	struct mt_rss_quick rss;
 
 	return least_bytes == 0 || (mt_rss_read_quick(&rss) && rss.anon_bytes >= least_bytes) ||
-	       is_heap_large(least_bytes);
+	       is_live_enough(least_bytes) || is_much_free();
 }
 
 static void check_later(bool failed)
@@ -117,8 +116,8 @@ static bool is_check_due(void)
 
 static bool is_due(void)
 {
-	return is_check_due() ||
-	       (!mt_load_relaxed(&has_failed) && is_heap_large(mt_config()->min_mb * MT_MIB));
+	return is_check_due() || (!mt_load_relaxed(&has_failed) &&
+				  (is_live_enough(mt_config()->min_mb * MT_MIB) || is_much_free()));
 }
 
 /* Returns whether the bytes complete a step. */
@@ -241,7 +240,8 @@ static bool is_purge_due(void)
  * nothing: jemalloc may be just beginning with the thread, or ending. */
 void mt_growth_without_worker(uint64_t bytes)
 {
-	if (!mt_worker_is_running() && count(bytes) && is_check_due())
+	if (!mt_worker_is_running() && count(bytes) &&
+	    (is_check_due() || (!mt_load_relaxed(&has_failed) && is_much_free())))
 		mt_heap_event_at_next_call(true);
 }
 

@@ -140,8 +140,6 @@ static bool is_short(void)
 	struct mt_mallinfo info;
 	bool is_known;
 
-	if (backend->counting == MT_COUNTING_CHUNKS)
-		return true; /* glibc's own malloc_trim */
 	if (!backend->info || !mt_lock_lock_within(&lock, RECLAIM_STEP_NS))
 		return false;
 	is_known = backend->info(&info);

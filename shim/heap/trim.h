@@ -18,8 +18,8 @@ void mt_heap_trim(const struct mt_trim_request *request, struct mt_cleanup *clea
 void mt_heap_trim_fork_child(void);
 
 /* For malloc_trim: has the worker thread purge, if a purge by the calling thread may take longer
- * than some tens of ms. Returns false if that thread must purge itself: little is free, there is
- * no worker, or glibc serves. Waits up to 20 ms. */
+ * than some tens of ms. Returns false if that thread must purge itself: little is free, or there
+ * is no worker. Waits up to 20 ms. */
 bool mt_heap_trim_by_worker(void);
 
 /* For malloc_trim over libc's malloc: calls libc's own, and returns the free pages of Python's
@@ -42,12 +42,12 @@ bool mt_heap_purge_copies(bool may_ask);
  * block is made. patience_ns: how long to wait for the purge lock. */
 enum mt_reclaimed mt_heap_reclaim(uint64_t keep_bytes, uint64_t patience_ns);
 
-/* Charges what a thread of the program has spent on returning memory: 0.1 s, then budget_pct (not
+/* Charges what a thread of the program has spent on returning memory: 0.2 s, then budget_pct (not
  * 0) of the time. Until *paid_ns the budget is used up. */
 static inline void mt_heap_pay(_Atomic uint64_t *paid_ns, uint64_t now_ns, uint64_t budget_pct,
 			       uint64_t cost_ns)
 {
-	uint64_t credit_ns = 100 * MT_NS_PER_MS * 100 / budget_pct;
+	uint64_t credit_ns = 200 * MT_NS_PER_MS * 100 / budget_pct;
 	uint64_t from = mt_max_u64(mt_load_relaxed(paid_ns), mt_sat_sub(now_ns, credit_ns));
 
 	mt_store_relaxed(paid_ns, from + cost_ns * 100 / budget_pct);
