@@ -170,11 +170,11 @@ static bool is_missing(const char *entry)
 	return strchr(entry, '/') && !strchr(entry, '$') && access(entry, R_OK) != 0;
 }
 
-static void check_entry(char *entry, size_t place, bool is_before_shim, struct mt_diagnosis *out)
+static void check_entry(const char *entry, size_t place, bool is_before_shim,
+			struct mt_diagnosis *out)
 {
 	const char *allocator = mt_preload_allocator(entry);
 
-	mt_text_clean(entry, strlen(entry) + 1);
 	if (mt_preload_is_shim(entry) && place > 0)
 		mt_finding_note(out, MT_WARN, "preload",
 				"put it first: what stands before it serves malloc instead",
@@ -189,29 +189,35 @@ static void check_entry(char *entry, size_t place, bool is_before_shim, struct m
 				"LD_PRELOAD: %s (%s) stands in line: with MT_ALLOCATOR=auto the "
 				"shim leaves malloc to it and purges it",
 				entry, allocator);
-	if (is_missing(entry))
-		mt_finding_note(out, MT_WARN, "preload", "correct LD_PRELOAD",
-				"LD_PRELOAD: %s cannot be read", entry);
 }
 
+/* The loader has read the same list for mtctl itself. */
 static void check_preload(struct mt_diagnosis *out)
 {
 	const char *value = getenv("LD_PRELOAD");
 	char *copy = mt_error_check_memory(strdup(value ? value : "")), *saved = NULL;
 	size_t place = 0, shims = 0;
+	struct mt_process own;
+	struct mt_error_reason why;
 
 	for (char *entry = strtok_r(copy, SEPARATORS, &saved); entry;
 	     entry = strtok_r(NULL, SEPARATORS, &saved)) {
 		bool has_shim = saved && strstr(saved, MT_SHIM_NAME);
 
+		mt_text_clean(entry, strlen(entry) + 1);
+		if (is_missing(entry)) {
+			mt_finding_note(out, MT_WARN, "preload", "correct LD_PRELOAD",
+					"LD_PRELOAD: %s cannot be read", entry);
+			continue;
+		}
 		check_entry(entry, place++, has_shim && !shims, out);
-		shims += mt_preload_is_shim(entry) && !is_missing(entry);
+		shims += mt_preload_is_shim(entry);
 	}
 	free(copy);
 	if (shims > 1)
 		mt_finding_note(out, MT_WARN, "preload", "leave one",
 				"LD_PRELOAD: the shim stands in it %zu times", shims);
-	else if (shims == 1)
+	else if (mt_process_find(getpid(), &own, &why) == MT_ERR_OK && own.shimmed)
 		mt_finding_note(out, MT_OK, "preload", NULL,
 				"LD_PRELOAD: the shim is in it, programs from here carry it");
 	else

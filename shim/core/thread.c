@@ -192,6 +192,7 @@ static bool start(struct mt_thread *thread, size_t stack_bytes)
 	int answer = ENOMEM;
 
 	sigfillset(&all);
+	sigdelset(&all, SIGSYS); /* a sandbox may answer system calls in its handler */
 	if (mt_thread_has_address_space())
 		answer = pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (!answer) {

@@ -170,7 +170,7 @@ void mt_growth_allocated(uint64_t fresh_bytes)
 /* free and resident: less is not worth a purge */
 #define FREE_LEAST_BYTES MT_MIB
 /* Memory that was taken back within this time was purged in vain. After some such purges in turn
- * there is a pause, which doubles with each. */
+ * there is a pause, which doubles with each, unless twice as much is free as in any of them. */
 #define VAIN_NS        (50 * MT_NS_PER_MS)
 #define VAIN_MOST      4u
 #define PAUSE_LEAST_NS (20 * MT_NS_PER_MS)
@@ -179,6 +179,7 @@ void mt_growth_allocated(uint64_t fresh_bytes)
 /* No ordering: two threads may purge at once. */
 static _Atomic uint64_t pause_end_ns, purged_ns, paid_ns;
 static _Atomic uint32_t vain_count;
+static _Atomic uint64_t vain_bytes;    /* the most that was free before a purge in vain */
 static _Atomic uint64_t objects_bytes; /* pages that Python's objects have taken */
 
 static MT_TLS uint64_t purged_allocated_bytes; /* by this thread, at its last purge */
@@ -189,7 +190,7 @@ static uint64_t pause_after(uint32_t vain)
 }
 
 /* Returns how long the next purge waits. What one call after another frees is one purge. */
-static uint64_t count_vain(uint64_t now_ns)
+static uint64_t count_vain(uint64_t now_ns, uint64_t free_before)
 {
 	uint64_t allocated = mt_account_own_allocated() + mt_load_relaxed(&objects_bytes);
 	bool is_refilled = allocated - purged_allocated_bytes >= FREE_LEAST_BYTES;
@@ -200,16 +201,17 @@ static uint64_t count_vain(uint64_t now_ns)
 	if (is_refilled)
 		vain = since_ns < pause_after(vain) + VAIN_NS ? vain + 1 : 0;
 	mt_store_relaxed(&vain_count, vain);
+	mt_store_relaxed(&vain_bytes, vain ? mt_max_u64(free_before, mt_load_relaxed(&vain_bytes))
+					   : free_before);
 	return pause_after(vain);
 }
 
-static void purge_small(void *unused)
+static void purge_small(void *free_before)
 {
 	uint64_t budget_pct = mt_config()->budget_pct; /* once: it may become 0 at any time */
 	uint64_t now_ns = mt_os_now_ns();
 	struct mt_rss_usage began = {0}, ended = {0};
 
-	(void)unused;
 	mt_assert(mt_backend());
 	if (!budget_pct || !mt_rss_read_usage(RUSAGE_THREAD, &began))
 		return;
@@ -220,19 +222,22 @@ static void purge_small(void *unused)
 	(void)mt_rss_read_usage(RUSAGE_THREAD, &ended);
 	mt_heap_pay(&paid_ns, now_ns, budget_pct,
 		    mt_sat_sub(ended.cpu_ns, began.cpu_ns) * FAULTS_SHARE);
-	mt_store_relaxed(&pause_end_ns, now_ns + count_vain(now_ns));
+	mt_store_relaxed(&pause_end_ns, now_ns + count_vain(now_ns, *(uint64_t *)free_before));
 }
 
-static bool is_purge_due(void)
+static bool is_purge_due(uint64_t free_now)
 {
-	uint64_t free_now = free_bytes();
+	uint64_t now_ns;
 
 	if (free_now < mt_load_relaxed(&inherited_bytes))
 		mt_store_relaxed(&inherited_bytes, free_now);
-	return free_now >= mt_load_relaxed(&inherited_bytes) + FREE_LEAST_BYTES &&
-	       mt_config()->budget_pct &&
-	       mt_os_now_ns() >=
-		       mt_max_u64(mt_load_relaxed(&paid_ns), mt_load_relaxed(&pause_end_ns));
+	if (free_now < mt_load_relaxed(&inherited_bytes) + FREE_LEAST_BYTES ||
+	    !mt_config()->budget_pct)
+		return false;
+	now_ns = mt_os_now_ns();
+	return now_ns >= mt_load_relaxed(&paid_ns) &&
+	       (now_ns >= mt_load_relaxed(&pause_end_ns) ||
+		free_now >= 2 * mt_load_relaxed(&vain_bytes));
 }
 
 /* Starts nothing here: the thread is inside the allocator, and is_due takes a lock. A running
@@ -248,13 +253,15 @@ void mt_growth_without_worker(uint64_t bytes)
 void mt_growth_freed(uint64_t bytes)
 {
 	int kept = errno;
+	uint64_t free_now;
 
 	if (mt_worker_is_running())
 		return;
 	mt_growth_without_worker(bytes);
-	if (is_purge_due() && mt_state_is_on() && mt_state_is_own_process() &&
+	free_now = free_bytes();
+	if (is_purge_due(free_now) && mt_state_is_on() && mt_state_is_own_process() &&
 	    !mt_loader_is_inside())
-		mt_os_own_stack_call(purge_small, NULL);
+		mt_os_own_stack_call(purge_small, &free_now);
 	errno = kept;
 }
 
