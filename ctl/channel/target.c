@@ -9,6 +9,7 @@
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/read_file.h"
+#include "core/config.h"
 
 /* how often, and how far apart, for the shim in a process */
 #define LOOKS_MAX 10
@@ -304,8 +305,27 @@ bool mt_target_is_small(const struct mt_process *process)
 	return anon_kb / 1024 < min_mb && !process->is_fork;
 }
 
+bool mt_target_is_off(const struct mt_process *process)
+{
+	const struct mt_option_row row = {.kind = MT_KIND_bool, .max = 1};
+	struct mt_config config = *mt_config();
+	char *name = mt_process_read(process->pid, "cmdline", NULL), given[8];
+	bool is_off;
+
+	(void)mt_process_environ(process->pid, "MT_ONLY", config.only, sizeof(config.only));
+	(void)mt_process_environ(process->pid, "MT_EXCLUDE", config.exclude,
+				 sizeof(config.exclude));
+	if (mt_process_environ(process->pid, "MT_ENABLE", given, sizeof(given)))
+		(void)mt_config_value_parse(&row, given, &config.enable);
+	is_off = !mt_config_admits(&config, name);
+	free(name);
+	return is_off;
+}
+
 const char *mt_target_why_asleep(const struct mt_process *process)
 {
+	if (mt_target_is_off(process))
+		return MT_TARGET_OFF;
 	return mt_target_is_small(process)
 		       ? "it holds less anonymous memory than MT_MIN_MB; started with MT_MIN_MB=0 "
 			 "it has figures"

@@ -59,6 +59,11 @@ enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
  * it was forked with its memory, or has it from elsewhere than malloc. */
 bool mt_target_is_small(const struct mt_process *process);
 
+/* Returns whether MT_ENABLE, MT_ONLY or MT_EXCLUDE keep the shim out of this program, by its
+ * environment and its command line. */
+bool mt_target_is_off(const struct mt_process *process);
+#define MT_TARGET_OFF "MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of this program"
+
 /* Returns why a process without files is asleep. Reads its status and its environment. */
 const char *mt_target_why_asleep(const struct mt_process *process);
 

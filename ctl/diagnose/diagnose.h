@@ -226,6 +226,7 @@ struct mt_facts {
 	double age_s; /* since the start of the process, at the end; 0: not known */
 	/* neither awake nor asleep: it does not carry the shim, or its file is refused */
 	bool awake, asleep, ended, interrupted;
+	bool is_off;          /* asleep for good: mt_target_is_off */
 	bool has_exec;        /* ended, since another program runs in its place */
 	bool is_file_refused; /* and not its directory */
 	bool is_stopped;      /* at the last sample: by SIGSTOP, or by a debugger */

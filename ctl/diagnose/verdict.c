@@ -144,7 +144,7 @@ static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 	uint64_t most_mb = MT_DIAGNOSE_ASLEEP_MB,
 		 anon = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, anon_bytes));
 
-	if (!facts->asleep || !facts->samples_count || facts->process.is_fork ||
+	if (!facts->asleep || facts->is_off || !facts->samples_count || facts->process.is_fork ||
 	    facts->source == MT_FACTS_RECORDED)
 		return 0;
 	if (min_mb && (!mt_text_parse_u64(min_mb, &most_mb) || most_mb > UINT64_MAX / MT_MIB))
@@ -154,8 +154,8 @@ static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
 
 static bool sleeps_by_choice(const struct mt_facts *facts)
 {
-	return facts->asleep && !facts->process.is_fork && mt_facts_variable(facts, "MT_MIN_MB") &&
-	       !diagnose_past_malloc(facts);
+	return facts->asleep && !facts->is_off && !facts->process.is_fork &&
+	       mt_facts_variable(facts, "MT_MIN_MB") && !diagnose_past_malloc(facts);
 }
 
 /* Why there are no figures. The shim sleeps while malloc has allocated little: other memory comes
@@ -166,7 +166,8 @@ static void show_sleep(const struct mt_facts *facts, struct mt_finding *finding)
 		mt_finding_show(finding, "the shim", "asleep", 0, "not in the process");
 	else if (facts->asleep)
 		mt_finding_show(finding, "the shim", "asleep", 1, "asleep: %s",
-				sleeps_by_choice(facts) ? "MT_MIN_MB is not reached"
+				facts->is_off             ? MT_TARGET_OFF
+				: sleeps_by_choice(facts) ? "MT_MIN_MB is not reached"
 				: facts->source == MT_FACTS_RECORDED
 					? "malloc has allocated little, or MT_MIN_MB is large"
 					: "malloc has allocated little");

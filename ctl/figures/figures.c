@@ -385,6 +385,7 @@ struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *clean
 
 const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
 {
+	bool is_shadowed = head->mode == MT_MODE_SHADOWED;
 	const char *const texts[][2] = {
 		{"its heap profiler was not made ready; start the program with MT_PROF=on",
 		 "--python shows the lines of this Python program without a restart; for stacks of "
@@ -393,10 +394,10 @@ const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
 		 "MT_ALLOCATOR=jemalloc",
 		 "--python shows the lines of this Python program without a restart; for stacks of "
 		 "C start it with MT_PROF=on and MT_ALLOCATOR=jemalloc"},
-		{head->evidence,
+		{is_shadowed ? "something else serves malloc, of which the library has no profile"
+			     : head->evidence,
 		 "--python shows the lines of this Python program without a restart"}};
-	bool is_lost = head->mode == MT_MODE_SHADOWED || mt_stats_stays_on_libc(head);
-	int row = is_lost ? 2 : head->mode != MT_MODE_JEMALLOC;
+	int row = is_shadowed || mt_stats_stays_on_libc(head) ? 2 : head->mode != MT_MODE_JEMALLOC;
 
 	return head->snapshot.prof_state ? NULL
 					 : texts[row][head->python != MT_PYTHON_USES_UNKNOWN];

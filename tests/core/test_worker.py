@@ -403,3 +403,10 @@ def test_two_cleanups_at_once_do_not_both_count_what_goes_back(run, env, compile
 
 	assert (done.returncode, done.stderr) == (0, "") and fell > 200
 	assert fell * 0.9 < returned < fell * 1.1 and fell * 0.9 < purged < fell * 1.1, done.stdout
+
+
+def test_a_sandbox_that_answers_system_calls_by_a_signal_does_so_on_the_librarys_thread_too(run, env, compile_c):
+	"""It was killed by SIGSYS: blocked, such a signal ends the process (Chromium's filters trap)."""
+	done = run([compile_c("trapped_calls.c")], env())
+
+	assert (done.returncode, done.stdout) == (0, "well\n")

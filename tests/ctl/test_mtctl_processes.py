@@ -406,9 +406,10 @@ def test_set_tells_what_the_process_said(fake, ctl):
 
 # ---- doctor ----
 
-def test_doctor_looks_at_the_environment(ctl):
+def test_doctor_looks_at_the_environment(ctl, tmp_path):
+	(tmp_path / "libjemalloc.so.2").touch()
 	got = ctl("doctor", RAY_JEMALLOC_LIB_PATH="/x.so", MALLOC_CONF="narenas:2,dirty_decay_ms:5000",
-	          MT_GC_ROUND="3", LD_PRELOAD="/no/such/libjemalloc.so.2")
+	          MT_GC_ROUND="3", LD_PRELOAD=str(tmp_path / "libjemalloc.so.2"))
 
 	assert got.returncode == 1
 	assert re.search(r"^warn  RAY_JEMALLOC_LIB_PATH is set: Ray replaces LD_PRELOAD", got.stdout, re.MULTILINE)

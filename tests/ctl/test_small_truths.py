@@ -358,3 +358,15 @@ def test_a_request_to_a_stopped_process_says_that_it_is_stopped(ctl, mtctl, spaw
 
 	os.kill(process.pid, signal.SIGCONT)
 	assert "no answer in time: it is stopped (by a signal or a debugger)" in said, said
+
+
+@pytest.mark.parametrize("setting", [{"ENABLE": 0}, {"ONLY": "node"}, {"EXCLUDE": "a, py?hon*"}])
+def test_a_program_that_the_settings_leave_out_is_not_said_to_allocate_little(spawn, env, control, setting):
+	"""Its memory was said to pass malloc by; a setting is why there are no figures."""
+	settings = env(**setting)
+	process = spawn([PYTHON, "-c", "import time; held = b'x' * (60 << 20); print('ready', flush=True); time.sleep(30)"], settings)
+	assert process.stdout.readline() == "ready\n"
+
+	said = control(settings, "stat", process.pid).stderr + control(settings, "diagnose", process.pid, "--for", "3s", "--no-trim").stdout
+
+	assert said.count("MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of this program") == 2 and "pass malloc by" not in said
