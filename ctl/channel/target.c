@@ -4,12 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/config.h"
 #include "ctl/channel/stats_dir.h"
 #include "ctl/figures/setting.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/read_file.h"
-#include "core/config.h"
 
 /* how often, and how far apart, for the shim in a process */
 #define LOOKS_MAX 10

@@ -246,7 +246,8 @@ void mt_rule_refaulted(const struct mt_facts *facts, struct mt_diagnosis *out)
 	    !(cost_pct >= REFAULT_COST_PCT) || !now->purge_count ||
 	    !find_patience(facts, patience, keeps, sizeof(patience)))
 		return;
-	is_paid = cost_pct <= (double)budget_pct;
+	/* 0.3 s come on top (purge/policy.h) */
+	is_paid = cost_pct <= (double)budget_pct + 30 / mt_diagnose_awake_s(facts);
 	finding = mt_finding_note(
 		out, MT_NOTE, "idle", NULL,
 		"of %s that %s returned about %s were taken back, which cost %.1f %% of the time "

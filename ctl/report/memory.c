@@ -300,12 +300,14 @@ static void write_table(const struct rows *rows, FILE *to)
 void mt_report_cleanups(const struct mt_report *report, FILE *to)
 {
 	struct rows rows = list_cleanups(report->recording);
+	bool is_known = report->facts->asleep ||
+			(report->look ? report->target != NULL : report->facts->awake);
 
 	fputs("<section id=\"cleanups\">\n<h2>Cleanups</h2>\n", to);
 	if (rows.count) {
 		write_sums(&rows, to);
 		write_table(&rows, to);
-	} else if (report->look && !report->target && !report->facts->asleep) {
+	} else if (!is_known) {
 		write_unknown("Of them", report, to);
 	} else {
 		fputs("<p class=\"note\">none</p>\n", to);
