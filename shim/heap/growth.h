@@ -11,14 +11,13 @@
 /* Allocated bytes between two checks. */
 #define MT_GROWTH_STEP_BYTES (4ull << 20)
 
-/* Returns whether resident anonymous memory or live bytes have reached MT_MIN_MB. Any thread; reads
- * a file of /proc. */
+/* Returns whether resident anonymous memory or live bytes have reached MT_MIN_MB, or free resident
+ * bytes a quarter of it. Any thread; reads a file of /proc. */
 bool mt_growth_is_large(void);
 
-/* Checks the size of the process: starts the worker if resident anonymous memory or live bytes
- * reach MT_MIN_MB; tells a worker that runs. Called by the thread that allocated, after the
- * allocator has returned: a thread started inside the allocator would wait for a mutex that its own
- * creator holds. */
+/* Checks the size of the process: starts the worker if mt_growth_is_large, tells a worker that
+ * runs. Called by the thread that allocated, after the allocator has returned: a thread started
+ * inside the allocator would wait for a mutex that its own creator holds. */
 void mt_growth_note(void);
 
 /* Over the embedded jemalloc: the calling thread has allocated so many bytes more. If a check is

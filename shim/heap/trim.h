@@ -23,7 +23,7 @@ void mt_heap_trim_fork_child(void);
 bool mt_heap_trim_by_worker(void);
 
 /* For malloc_trim over libc's malloc: calls libc's own, and returns the free pages of Python's
- * objects. Returns 1 if memory went back. */
+ * objects. Returns 1 if libc's returned it, or if such pages went back. */
 int mt_heap_trim_libc(size_t pad);
 
 /* The purge that was left to the worker. Worker thread, in each turn; bits: enum mt_control_bit. */
