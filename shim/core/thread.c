@@ -194,7 +194,7 @@ static bool start(struct mt_thread *thread, size_t stack_bytes)
 	sigfillset(&all);
 	sigdelset(&all, SIGSYS); /* a sandbox may answer system calls in its handler */
 	if (mt_thread_has_address_space())
-		answer = pthread_sigmask(SIG_SETMASK, &all, &before);
+		answer = pthread_sigmask(SIG_BLOCK, &all, &before);
 	if (!answer) {
 		answer = create_as_allowed(thread, stack_bytes);
 		pthread_sigmask(SIG_SETMASK, &before, NULL);

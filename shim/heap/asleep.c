@@ -28,10 +28,9 @@
 #define WAKE_WAIT_NS 100000u
 #define WAKE_WAITS   2000u
 
-/* While asleep: the highest value that mallopt accepts, so that all blocks come from the brk heap;
- * and free memory at its end is kept, as libc's own adapting threshold does after a few calls. */
+/* While asleep: the highest value that mallopt accepts, so that all blocks come from the heap that
+ * brk extends. */
 #define MMAP_THRESHOLD (32 << 20)
-#define TRIM_THRESHOLD (4 << 20)
 
 /* Checks of the threads of a large pool for each that reads their counters. */
 #define THREADS_A_READ 16u
@@ -129,8 +128,20 @@ static MT_COLD void tune_libc(void)
 		return;
 	is_tuned = true;
 	mt_glibc_mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
-	mt_glibc_mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD);
+	mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);
 	mt_glibc_mallopt(M_ARENA_MAX, 1);
+}
+
+static _Atomic size_t trim_bytes = MT_GLIBC_TRIM_THRESHOLD; /* no ordering */
+
+/* libc itself raises its threshold to twice a mapped block that is freed. */
+static void adapt_libc(size_t size)
+{
+	if (size < MT_GLIBC_MMAP_THRESHOLD || size >= MT_WAKE_BLOCK_BYTES ||
+	    2 * size <= mt_load_relaxed(&trim_bytes))
+		return;
+	mt_store_relaxed(&trim_bytes, 2 * size);
+	mt_glibc_mallopt(M_TRIM_THRESHOLD, (int)(2 * size));
 }
 
 /* From this minor version on libc initialises its malloc after the program's ifunc resolvers. */
@@ -153,6 +164,7 @@ static MT_COLD bool wakes_for_large(size_t size)
 {
 	if (read_state() == UNDECIDED && libc_is_ready())
 		tune_libc();
+	adapt_libc(size);
 	mt_add_relaxed(&large_bytes, size);
 	return size >= MT_WAKE_BLOCK_BYTES && mt_asleep_wake();
 }
@@ -655,7 +667,7 @@ MT_COLD void mt_asleep_free_old(void *ptr)
 	if (mt_unlikely(mt_page_flags_any()))
 		drop_flags(ptr, mt_glibc_usable(ptr));
 	mt_glibc_uncount(bytes);
-	mt_glibc_fill_cache(bytes);
+	mt_glibc_prepare_old_free(bytes);
 	libc.free(ptr);
 	if (mt_unlikely(mt_glibc_note_old_free(bytes)) && mt_state_is_own_process())
 		mt_os_own_stack_call(trim_old, NULL);

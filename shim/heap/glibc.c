@@ -260,6 +260,7 @@ static _Atomic uint64_t filled_sizes; /* a bit for each, of one thread; no order
 #define LEAVE_NS (20 * MT_NS_PER_MS)
 
 static _Atomic bool is_break_left; /* flag, no ordering */
+static _Atomic bool trims_nothing; /* libc's free, from then on; no ordering */
 
 void mt_glibc_leave_break(void)
 {
@@ -283,7 +284,7 @@ static bool copies_little(size_t unmerged_bytes)
  * So the cache is filled with blocks that lie together. What is in it stays, since libc knows a
  * block by it that is freed twice. Not if pages are shared with forked processes: past the cache a
  * free writes to its neighbours, too. */
-void mt_glibc_fill_cache(size_t bytes)
+static void fill_cache(size_t bytes)
 {
 	size_t size = (bytes - CACHED_FIRST) / CACHED_STEP;
 	int kept = errno;
@@ -293,8 +294,7 @@ void mt_glibc_fill_cache(size_t bytes)
 	if (bytes < CACHED_FIRST || size >= CACHED_SIZES)
 		return;
 	bit = (uint64_t)1 << size;
-	if ((mt_load_relaxed(&filled_sizes) & bit) || mt_load_relaxed(&is_break_left) ||
-	    !mt_rss_shared_are_known_few())
+	if ((mt_load_relaxed(&filled_sizes) & bit) || !mt_rss_shared_are_known_few())
 		return;
 	atomic_fetch_or_explicit(&filled_sizes, bit, memory_order_relaxed);
 	for (int i = 0; i < CACHED_MOST; i++)
@@ -302,6 +302,16 @@ void mt_glibc_fill_cache(size_t bytes)
 	for (int i = 0; i < CACHED_MOST; i++)
 		libc.free(blocks[i]);
 	errno = kept;
+}
+
+void mt_glibc_prepare_old_free(size_t bytes)
+{
+	if (mt_likely(!mt_load_relaxed(&is_break_left))) {
+		fill_cache(bytes);
+	} else if (!mt_load_relaxed(&trims_nothing)) {
+		mt_glibc_mallopt(M_TRIM_THRESHOLD, INT_MAX);
+		mt_store_relaxed(&trims_nothing, true);
+	}
 }
 
 void mt_glibc_trim_old(void)

@@ -162,8 +162,9 @@ int mt_glibc_trim(size_t pad);
 void mt_glibc_leave_break(void);
 
 /* Another allocator serves, and a block of glibc's from before, of so many usable bytes, is freed
- * next. Fills the thread's cache of that size, once in a process. */
-void mt_glibc_fill_cache(size_t bytes);
+ * next. Fills the thread's cache of that size, once in a process; or if the program moves the
+ * program break, has glibc's free leave it. */
+void mt_glibc_prepare_old_free(size_t bytes);
 
 /* Such a block was freed. Returns whether mt_glibc_trim_old is due: after the first one, and after
  * each MB, or half of what is left. */

@@ -7,6 +7,7 @@ import time
 import pytest
 
 import stats_raw
+from pressed import PYTHON
 
 QUIET = {"MIN_MB": 0, "SLACK_MB": 100000, "SLACK_PCT": 100, "SETTLE_MS": 3600000}
 
@@ -410,3 +411,23 @@ def test_a_sandbox_that_answers_system_calls_by_a_signal_does_so_on_the_librarys
 	done = run([compile_c("trapped_calls.c")], env())
 
 	assert (done.returncode, done.stdout) == (0, "well\n")
+
+
+BLOCKS = r"""
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGSYS})
+if sys.argv[1] == "thread":
+    signal.raise_signal(signal.SIGSYS)
+held = [bytes(1000) for _ in range(40_000)]
+if sys.argv[1] == "process":
+    os.kill(os.getpid(), signal.SIGSYS)
+print(signal.sigtimedwait({signal.SIGSYS}, 5).si_signo == signal.SIGSYS)
+"""
+
+
+@pytest.mark.parametrize("to", ["thread", "process"])
+def test_a_sigsys_that_the_program_blocks_and_waits_for_reaches_it(run, env, to):
+	"""The start of the library's thread had it open, and the thread afterwards: the program died."""
+	done = run([PYTHON, "-c", BLOCKS, to], env(MT_MIN_MB="16"))
+
+	assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

@@ -51,6 +51,15 @@ def test_a_process_too_small_for_a_worker_returns_what_it_frees(numbers, who, si
 	assert shimmed < plain + 3000
 
 
+@pytest.mark.parametrize("size, slack", [(4000, 300), (100_000, 300), (600_000, 1500)])
+def test_a_process_on_libcs_malloc_returns_the_end_of_its_heap_as_it_does_bare(numbers, size, slack):
+	"""It kept up to 4 MB: 30 processes of 3.6 MB that took turns needed a limit of 112 MB, bare 13."""
+	plain, shimmed = numbers("frees", size, 3, 3)
+
+	assert plain < 600
+	assert shimmed < plain + slack
+
+
 OBJECTS = r'''
 import re, time
 for _ in range(3):
