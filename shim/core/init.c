@@ -177,6 +177,7 @@ void mt_init_start_heap(void)
 	 * program's preinit_array. */
 	if (mt_state_has_begun() || !environ || !mt_state_begin())
 		return;
+	mt_loader_bind_to_libc();
 	mt_state_finish(start_heap());
 	errno = kept;
 }

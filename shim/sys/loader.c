@@ -9,6 +9,7 @@
 #include <link.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "sys/atomic.h"
@@ -494,6 +495,134 @@ unsigned long long mt_loader_load_count(void)
 
 	(void)mt_loader_iterate(count_loads, &loads);
 	return loads;
+}
+
+/* ---- the functions that this library calls ---- */
+
+#if defined(__x86_64__)
+#define IS_SLOT(type) ((type) == R_X86_64_GLOB_DAT || (type) == R_X86_64_JUMP_SLOT)
+#else
+#define IS_SLOT(type) ((type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_JUMP_SLOT)
+#endif
+
+extern const char own_begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
+
+/* The files of libc that are loaded; before 2.34 there were several. */
+#define LIBC_FILES_MOST 8u
+struct libc_files {
+	struct mt_elf_object objects[LIBC_FILES_MOST];
+	ElfW(Addr) bytes[LIBC_FILES_MOST]; /* mapped from the base on */
+	size_t count;
+	bool has_libc;
+};
+
+/* A file of libc's begins with its ELF header; its segments lie in ascending order. */
+static ElfW(Addr) mapped_bytes(const struct mt_elf_object *object)
+{
+	const ElfW(Ehdr) *header = (const void *)object->base;
+	const ElfW(Phdr) *at = (const void *)(object->base + header->e_phoff);
+	ElfW(Addr) end = 0;
+
+	for (unsigned i = 0; i < header->e_phnum; i++)
+		if (at[i].p_type == PT_LOAD)
+			end = at[i].p_vaddr + at[i].p_memsz;
+	return end;
+}
+
+/* Ends at the loader, behind what the program needs: what follows may be unloaded. */
+static bool note_libc_file(const struct mt_elf_object *object, void *context)
+{
+	struct libc_files *files = context;
+	const char *name = last_part(object->path);
+	bool is_loader = begins_with(name, "ld-linux-");
+
+	if (files->count < LIBC_FILES_MOST &&
+	    (is_loader || is_libc_name(name) || begins_with(name, "libpthread.so."))) {
+		files->bytes[files->count] = mapped_bytes(object);
+		files->objects[files->count++] = *object;
+	}
+	files->has_libc = files->has_libc || mt_loader_is_same(name, "libc.so.6");
+	return is_loader && files->has_libc;
+}
+
+/* Returns libc's own function if the address is not in libc and libc has one; else 0. */
+static ElfW(Addr) libcs_own(const struct libc_files *files, ElfW(Addr) address, const char *name)
+{
+	struct function_query sanitizer = {.name = "__sanitizer_print_stack_trace"};
+	void *found = NULL;
+	struct tables tables;
+
+	for (size_t i = 0; i < files->count; i++)
+		if (address - files->objects[i].base < files->bytes[i])
+			return 0;
+	for (size_t i = 0; i < files->count && !found; i++)
+		if (read_tables(&files->objects[i], &tables))
+			found = find_in(&files->objects[i], &tables, name, NULL);
+	/* a sanitizer's runtime wants to see each call */
+	return !found || walk_first(match_any, &sanitizer) ? 0 : (ElfW(Addr))found;
+}
+
+#define PAGE_LEAST 4096
+#define PAGE_MOST  65536
+
+/* The loader has made the page read-only. sysconf may be the program's. */
+static void set_slot(ElfW(Addr) * slot, ElfW(Addr) value)
+{
+	for (long bytes = PAGE_LEAST; bytes <= PAGE_MOST; bytes *= 2) {
+		long page = (long)slot & -bytes;
+
+		if (mt_raw_syscall_asm(SYS_mprotect, page, bytes, PROT_READ | PROT_WRITE, 0, 0,
+				       0) != 0)
+			continue;
+		*slot = value;
+		(void)mt_raw_syscall_asm(SYS_mprotect, page, bytes, PROT_READ, 0, 0, 0);
+		return;
+	}
+}
+
+static void bind_slots(const struct mt_elf_object *own, const struct libc_files *files,
+		       const ElfW(Rela) * slots, size_t bytes)
+{
+	struct tables tables;
+
+	if (!read_tables(own, &tables))
+		return;
+	for (size_t i = 0; i < bytes / sizeof(*slots); i++) {
+		const ElfW(Sym) *symbol = &tables.symbols[ELF64_R_SYM(slots[i].r_info)];
+		ElfW(Addr) *slot = (void *)(own->base + slots[i].r_offset), value;
+
+		if (!IS_SLOT(ELF64_R_TYPE(slots[i].r_info)) || symbol->st_shndx != SHN_UNDEF ||
+		    ELF64_ST_TYPE(symbol->st_info) != STT_FUNC)
+			continue;
+		value = libcs_own(files, *slot, tables.strings + symbol->st_name);
+		if (value)
+			set_slot(slot, value);
+	}
+}
+
+void mt_loader_bind_to_libc(void)
+{
+	const struct mt_elf_object own = {(ElfW(Addr))own_begin, own_dynamic, "", false};
+	const ElfW(Rela) *variables = NULL, *calls = NULL;
+	size_t variables_bytes = 0, calls_bytes = 0, relative = 0;
+	struct libc_files files = {.count = 0};
+
+	for (const ElfW(Dyn) *at = own_dynamic; at->d_tag != DT_NULL; at++) {
+		if (at->d_tag == DT_RELA)
+			variables = mt_loader_at(&own, at->d_un.d_ptr);
+		else if (at->d_tag == DT_RELASZ)
+			variables_bytes = at->d_un.d_val;
+		else if (at->d_tag == DT_RELACOUNT) /* first in the table */
+			relative = at->d_un.d_val;
+		else if (at->d_tag == DT_JMPREL)
+			calls = mt_loader_at(&own, at->d_un.d_ptr);
+		else if (at->d_tag == DT_PLTRELSZ)
+			calls_bytes = at->d_un.d_val;
+	}
+	(void)walk_first(note_libc_file, &files);
+	bind_slots(&own, &files, calls, calls_bytes);
+	bind_slots(&own, &files, variables + relative,
+		   variables_bytes - relative * sizeof(*variables));
 }
 
 /* ---- libc's dlsym and dlvsym ---- */

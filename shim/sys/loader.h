@@ -39,6 +39,11 @@ void mt_loader_libc_functions(const char *const *names, void **out, size_t count
  * for other copies of this library. Ends at libc, whose functions fill what is left. */
 void mt_loader_next_functions(const char *const *names, void **out, size_t count);
 
+/* Has this library call libc's own functions, also where the program or another library defines one
+ * of their names: ISO C leaves unlink and the like to the program, and a wrapper of mmap may
+ * allocate. Does nothing if a sanitizer's runtime is loaded. Once, after the relocation. */
+void mt_loader_bind_to_libc(void);
+
 /* Returns the number of objects ever loaded (dlpi_adds of dl_iterate_phdr(3)). While it is the same
  * a repeated search finds nothing new. */
 unsigned long long mt_loader_load_count(void);
