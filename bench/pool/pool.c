@@ -285,8 +285,6 @@ int main(int count, char **arguments)
 	double few, many, few_random, together, together_median;
 	long processors = 2;
 
-	/* As the shim does: without it each look at the clock is a system call. */
-	mt_os_set_clock(clock_gettime);
 	null_context = (struct CUctx_st *)0x1000;
 	mt_pool_start(&null_driver, &settings);
 	calibrate();

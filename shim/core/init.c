@@ -151,8 +151,6 @@ static void child(void)
 /* Returns whether the shim works in this process. */
 static bool start_heap(void)
 {
-	int (*libcs_clock)(clockid_t, struct timespec *);
-
 	/* Registered at the first allocation, before any other library: the prepare handler then
 	 * runs last and the others first, so no handler finds the allocator locked. The constructor
 	 * would be too late. Without the handlers a child would wait for locks that no thread
@@ -161,8 +159,6 @@ static bool start_heap(void)
 		mt_components_serve(false);
 		return false;
 	}
-	*(void **)(void *)&libcs_clock = mt_loader_libc_function("clock_gettime");
-	mt_os_set_clock(libcs_clock);
 	mt_thread_init();
 	mt_state_note_process();
 	mt_components_serve(true);

@@ -33,9 +33,7 @@ int mt_je_pthread_setspecific(pthread_key_t key, const void *value);
 void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 int mt_je_munmap(void *address, size_t bytes);
 int mt_je_madvise(void *address, size_t bytes, int advice);
-int mt_je_clock_gettime(clockid_t clock, struct timespec *out);
 long mt_je_syscall(long number, long a, long b, long c, long d, long e);
-int mt_je_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes);
 pid_t mt_je_getpid(void);
 void *mt_je_sbrk(intptr_t bytes);
 
@@ -203,26 +201,10 @@ int mt_je_madvise(void *address, size_t bytes, int advice)
 	return answer;
 }
 
-/* jemalloc calls it with its locks held, and a clock_gettime that a library interposes may
- * allocate. */
-int mt_je_clock_gettime(clockid_t clock, struct timespec *out)
-{
-	return mt_os_clock(clock, out);
-}
-
-/* For the same reason: libfaketime stands before these too, and looks for what it hides when it is
- * first called. */
+/* syscall is a wrapper of this library's. */
 long mt_je_syscall(long number, long a, long b, long c, long d, long e)
 {
 	return mt_raw_syscall(number, a, b, c, d, e);
-}
-
-int mt_je_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes)
-{
-	int (*init)(pthread_cond_t *, const pthread_condattr_t *);
-
-	*(void **)(void *)&init = mt_loader_libc_function("pthread_cond_init");
-	return init ? init(condition, attributes) : pthread_cond_init(condition, attributes);
 }
 
 pid_t mt_je_getpid(void)

@@ -13,31 +13,11 @@
 #include "sys/atomic.h"
 #include "sys/attr.h"
 
-typedef int (*clock_fn)(clockid_t clock, struct timespec *out);
-static _Atomic(clock_fn) libcs_clock; /* no ordering */
-
-static int kernel_clock(clockid_t clock, struct timespec *out)
-{
-	return (int)mt_raw_syscall(SYS_clock_gettime, clock, out);
-}
-
-void mt_os_set_clock(int (*libcs)(clockid_t clock, struct timespec *out))
-{
-	mt_store_relaxed(&libcs_clock, libcs);
-}
-
-int mt_os_clock(clockid_t clock, struct timespec *out)
-{
-	clock_fn ask = mt_load_relaxed(&libcs_clock);
-
-	return ask ? ask(clock, out) : kernel_clock(clock, out);
-}
-
 static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	if (mt_os_clock(clock, &now) != 0)
+	if (clock_gettime(clock, &now) != 0)
 		return 0;
 	return (uint64_t)now.tv_sec * MT_NS_PER_S + (uint64_t)now.tv_nsec;
 }

@@ -1,7 +1,6 @@
-/* sys/os.h -- system calls, and the parsers for small files of /proc and /sys. Owns no state but
- * the pointer to libc's clock_gettime. Any thread may call, also inside malloc and in signal
- * handlers. Takes no lock, never allocates, keeps no descriptor, never changes errno: errors are
- * return values, but for mt_raw_syscall. */
+/* sys/os.h -- system calls, and the parsers for small files of /proc and /sys. Owns no state. Any
+ * thread may call, also inside malloc and in signal handlers. Takes no lock, never allocates, keeps
+ * no descriptor, never changes errno: errors are return values, but for mt_raw_syscall. */
 #ifndef MT_SYS_OS_H
 #define MT_SYS_OS_H
 
@@ -40,13 +39,6 @@ uint64_t mt_os_coarse_ns(void);
 uint64_t mt_os_realtime_ns(void);    /* CLOCK_REALTIME */
 uint64_t mt_os_thread_cpu_ns(void);  /* CPU time of the calling thread */
 uint64_t mt_os_process_cpu_ns(void); /* CPU time of all threads */
-
-/* Sets the function that all clocks above call: libc's own clock_gettime. libfaketime interposes
- * it, fakes the time and allocates. NULL, the initial value: the system call. */
-void mt_os_set_clock(int (*libcs)(clockid_t clock, struct timespec *out));
-
-/* clock_gettime(2), past any library that interposes it. */
-int mt_os_clock(clockid_t clock, struct timespec *out);
 
 /* ---- the process ---- */
 

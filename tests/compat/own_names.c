@@ -3,7 +3,6 @@
  * frees that, rests. */
 #include <stddef.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #define BLOCKS 10000
 #define BYTES  4000
@@ -31,7 +30,7 @@ NAMES
 int main(void)
 {
 	static char *blocks[BLOCKS];
-	const struct timespec rest = {1, 0};
+	const long rest[] = {1, 0};
 
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < BLOCKS; i++) {
@@ -41,7 +40,7 @@ int main(void)
 		}
 		for (int i = 0; i < BLOCKS; i++)
 			free(blocks[i]);
-		syscall(SYS_nanosleep, &rest, NULL);
+		syscall(SYS_nanosleep, rest, NULL);
 	}
 	syscall(SYS_write, 1, "well\n", (size_t)5);
 	return 0;

@@ -77,18 +77,6 @@ def test_a_program_that_allocates_much_before_libfaketime_has_begun_ends_well(ru
 		assert (got.returncode, got.stdout, got.stderr) == (0, f"{call} well\n", "")
 
 
-def test_nothing_is_asked_of_libc_that_libfaketime_stands_before(shim, faketime):
-	"""What it answers may be wrong, may wait for another process, or come after its end. Two are called by jemalloc's threads, which
-	are refused to everyone; pthread_cond_init only where libc's own cannot be found."""
-	def names(kind, library):
-		table = subprocess.run(["nm", "-D", kind, library], capture_output=True, text=True, check=True).stdout
-		return {line.split()[-1].split("@")[0] for line in table.splitlines()}
-
-	both = names("--undefined-only", shim) & names("--defined-only", faketime)
-
-	assert both <= {"gettimeofday", "pthread_cond_timedwait", "pthread_cond_init"}
-
-
 def cpu_seconds(pid):
 	words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
 	return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")

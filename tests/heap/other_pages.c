@@ -1,15 +1,11 @@
-/* other_pages.c -- preloaded before the library: sysconf says that pages are of 64 KiB, as on many
- * machines with aarch64. A jemalloc that was built for smaller ones refuses to start. */
-#include <dlfcn.h>
+/* other_pages.c -- preloaded before a copy of the library that calls this in sysconf's stead: pages
+ * are of 64 KiB, as on many machines with aarch64. A jemalloc that was built for smaller ones
+ * refuses to start. */
 #include <unistd.h>
 
-long sysconf(int name)
-{
-	static long (*next)(int);
+long mtpages(int name);
 
-	if (name == _SC_PAGESIZE)
-		return 65536;
-	if (!next)
-		*(void **)&next = dlsym(RTLD_NEXT, "sysconf");
-	return next(name);
+long mtpages(int name)
+{
+	return name == _SC_PAGESIZE ? 65536 : sysconf(name);
 }
