@@ -558,6 +558,8 @@ static void print_figures(enum mt_figure_list list, const void *report)
 
 static void print_report(const struct mt_stats_oom *oom)
 {
+	enum mt_oom_cause cause = mt_stats_oom_cause(oom);
+
 	printf("%sout of memory %" PRIu64 "%s, %s: %s asked for %s on GPU %" PRIu64 "\n",
 	       mt_table_colour(MT_COLOUR_HEAD), oom->number, mt_table_colour_end(),
 	       mt_text_clock(oom->time_ns).text, oom->function,
@@ -572,9 +574,8 @@ static void print_report(const struct mt_stats_oom *oom)
 	if (oom->rescue_bytes)
 		printf("  most of what was rescued came from process %" PRIu64 "\n",
 		       oom->rescue_pid);
-	printf("  likely cause: %s\n", mt_stats_word_oom_cause(oom->cause));
-	if (*oom->advice)
-		printf("  -> %s\n", oom->advice);
+	printf("  likely cause: %s\n  -> %s\n", mt_stats_word_oom_cause(cause),
+	       mt_stats_word_oom_advice(cause));
 }
 
 static void print_limit_report(const struct mt_stats_limit_report *limit_report)

@@ -381,15 +381,3 @@ uint64_t mt_gpu_rescue_tick(uint64_t now_ns)
 	next = end_yields(now_ns);
 	return awaits() && served.is_open ? mt_min_u64(next, now_ns + MORE_STEP_NS) : next;
 }
-
-void mt_gpu_rescue_fork_child(void)
-{
-	mt_store_relaxed(&turn, 0);
-	mt_store_relaxed(&has_begun, false);
-	mt_store_relaxed(&next_ns, 0);
-	mt_store_relaxed(&rescues_count, 0);
-	mt_store_relaxed(&given_bytes, 0);
-	mt_store_relaxed(&last_pid, 0);
-	memset(&served, 0, sizeof(served));
-	is_rescuer = 0;
-}
