@@ -568,12 +568,6 @@ static void print_report(const struct mt_stats_oom *oom)
 	printf("  flushes and second tries (num_alloc_retries) %s, errors on this device "
 	       "(num_ooms) %s\n",
 	       mt_text_count(oom->num_alloc_retries).text, mt_text_count(oom->num_ooms).text);
-	if (oom->unreported_count)
-		printf("  errors before it that left no report: %s\n",
-		       mt_text_count(oom->unreported_count).text);
-	if (oom->rescue_bytes)
-		printf("  most of what was rescued came from process %" PRIu64 "\n",
-		       oom->rescue_pid);
 	printf("  likely cause: %s\n  -> %s\n", mt_stats_word_oom_cause(cause),
 	       mt_stats_word_oom_advice(cause));
 }

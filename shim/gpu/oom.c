@@ -38,12 +38,6 @@ _Atomic uint32_t mt_oom_pending_count;
 static struct mt_stats_oom report;
 static _Atomic uint32_t stage;
 static uint64_t reported_ns; /* when the last report was taken; 0: never */
-static uint64_t unreported_count;
-
-/* The last rescue of the thread. */
-static MT_TLS struct {
-	uint64_t time_ns, bytes, pid;
-} rescued;
 
 /* ---- in the thread that got the error ---- */
 
@@ -60,10 +54,6 @@ static void gather(struct mt_stats_oom *out)
 	out->idle_bytes = pool.idle_bytes + pool.pending_bytes;
 	out->reserved_peak_bytes = pool.reserved_peak_bytes;
 	out->num_alloc_retries = pool.num_alloc_retries;
-	if (rescued.time_ns && mt_os_now_ns() - rescued.time_ns < MT_NS_PER_S) {
-		out->rescue_bytes = rescued.bytes;
-		out->rescue_pid = rescued.pid;
-	}
 }
 
 /* Counts a final error and has it reported; of several close together only the first is. */
@@ -82,11 +72,7 @@ static void finalize(struct failure *final)
 	if (turn) {
 		reported_ns = now;
 		report = final->facts;
-		report.unreported_count = unreported_count;
-		unreported_count = 0;
 		mt_store_relaxed(&stage, STAGE_WAITING);
-	} else {
-		unreported_count += final->errors_count;
 	}
 	mt_lock_unlock(&lock);
 	if (turn)
@@ -201,13 +187,6 @@ void mt_oom_note_success(uint64_t bytes, int device)
 		mt_pool_note_retry((int)settled.facts.device);
 	else if (is_found)
 		finalize(&settled);
-}
-
-void mt_oom_note_rescue(uint64_t bytes, uint64_t pid)
-{
-	rescued.time_ns = mt_os_now_ns();
-	rescued.bytes = bytes;
-	rescued.pid = pid;
 }
 
 bool mt_oom_has_failed(void)

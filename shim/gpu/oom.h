@@ -34,10 +34,6 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 /* The calling thread has allocated so much on the device while mt_oom_is_pending. Any thread. */
 void mt_oom_note_success(uint64_t bytes, int device);
 
-/* Other processes gave back so much for the calling thread, `pid` most of it: the report of an
- * error within a second says so. Any thread. */
-void mt_oom_note_rescue(uint64_t bytes, uint64_t pid);
-
 /* Returns whether an error of the calling thread is pending. Any thread. */
 bool mt_oom_has_failed(void);
 

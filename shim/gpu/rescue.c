@@ -170,7 +170,6 @@ MT_COLD void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
 		return;
 	mt_assert(mt_load_relaxed(&turn) == rescue->thread);
 	(void)note_gain(rescue, &is_open);
-	mt_oom_note_rescue(rescue->bytes, rescue->pid);
 	if (rescue->freed_bytes) {
 		mt_add_relaxed(&rescues_count, 1);
 		mt_store_relaxed(&last_pid, rescue->pid);

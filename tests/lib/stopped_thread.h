@@ -22,6 +22,7 @@
 enum { STOP_ASKED, STOP_INSIDE, STOP_OUTSIDE, STOP_OVER };
 static atomic_int stop_state;
 static uintptr_t stop_begin, stop_end; /* the library's code */
+static bool stop_skips_calls;          /* not in its system calls, over which few locks are held */
 
 static int stop_find_library(struct dl_phdr_info *info, size_t bytes, void *name)
 {
@@ -40,11 +41,22 @@ static int stop_find_library(struct dl_phdr_info *info, size_t bytes, void *name
 static bool stop_is_inside(const ucontext_t *context)
 {
 #ifdef __aarch64__
-	uintptr_t at = (uintptr_t)context->uc_mcontext.pc;
+	const uint32_t *at = (const uint32_t *)(uintptr_t)context->uc_mcontext.pc;
+	bool is_call;
+
+	if ((uintptr_t)at < stop_begin || (uintptr_t)at >= stop_end)
+		return false;
+	is_call = at[-1] == 0xd4000001; /* svc */
 #else
-	uintptr_t at = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+	const unsigned char *at =
+		(const unsigned char *)(uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+	bool is_call;
+
+	if ((uintptr_t)at < stop_begin || (uintptr_t)at >= stop_end)
+		return false;
+	is_call = at[-2] == 0x0f && at[-1] == 0x05; /* syscall */
 #endif
-	return at >= stop_begin && at < stop_end;
+	return !is_call || !stop_skips_calls;
 }
 
 static void stop_here(int sig, siginfo_t *info, void *context)
