@@ -183,12 +183,13 @@ static json_t *devices_json(const struct mt_stats_file *file)
 
 static json_t *oom_json(const struct mt_stats_oom *oom)
 {
+	enum mt_oom_cause cause = mt_stats_oom_cause(oom);
 	json_t *object = json_object();
 
 	mt_json_set_text(object, "function", oom->function);
 	mt_figures_set_json(object, MT_FIGURES_OOM, oom);
-	mt_json_set_text(object, "cause", mt_stats_word_oom_cause(oom->cause));
-	mt_json_set_text(object, "advice", oom->advice);
+	mt_json_set_text(object, "cause", mt_stats_word_oom_cause(cause));
+	mt_json_set_text(object, "advice", mt_stats_word_oom_advice(cause));
 	return object;
 }
 

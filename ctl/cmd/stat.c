@@ -558,6 +558,8 @@ static void print_figures(enum mt_figure_list list, const void *report)
 
 static void print_report(const struct mt_stats_oom *oom)
 {
+	enum mt_oom_cause cause = mt_stats_oom_cause(oom);
+
 	printf("%sout of memory %" PRIu64 "%s, %s: %s asked for %s on GPU %" PRIu64 "\n",
 	       mt_table_colour(MT_COLOUR_HEAD), oom->number, mt_table_colour_end(),
 	       mt_text_clock(oom->time_ns).text, oom->function,
@@ -566,15 +568,8 @@ static void print_report(const struct mt_stats_oom *oom)
 	printf("  flushes and second tries (num_alloc_retries) %s, errors on this device "
 	       "(num_ooms) %s\n",
 	       mt_text_count(oom->num_alloc_retries).text, mt_text_count(oom->num_ooms).text);
-	if (oom->unreported_count)
-		printf("  errors before it that left no report: %s\n",
-		       mt_text_count(oom->unreported_count).text);
-	if (oom->rescue_bytes)
-		printf("  most of what was rescued came from process %" PRIu64 "\n",
-		       oom->rescue_pid);
-	printf("  likely cause: %s\n", mt_stats_word_oom_cause(oom->cause));
-	if (*oom->advice)
-		printf("  -> %s\n", oom->advice);
+	printf("  likely cause: %s\n  -> %s\n", mt_stats_word_oom_cause(cause),
+	       mt_stats_word_oom_advice(cause));
 }
 
 static void print_limit_report(const struct mt_stats_limit_report *limit_report)

@@ -168,7 +168,7 @@ void mt_rule_gpu_fragments(const struct mt_facts *facts, struct mt_diagnosis *ou
 	struct mt_finding *finding;
 	uint64_t unused, stuck = stuck_bytes(facts);
 
-	if (!oom || (oom->cause != MT_OOM_CACHE && stuck < oom->asked_bytes))
+	if (!oom || (mt_stats_oom_cause(oom) != MT_OOM_CACHE && stuck < oom->asked_bytes))
 		return;
 	unused = oom->idle_bytes + oom->framework_idle_bytes;
 	unused = unused > stuck ? unused : stuck;
@@ -186,7 +186,7 @@ void mt_rule_gpu_fragments(const struct mt_facts *facts, struct mt_diagnosis *ou
 			(double)mt_facts_now(facts)->gpu_num_ooms, "%s, the last by %s",
 			mt_text_count(mt_facts_now(facts)->gpu_num_ooms).text, oom->function);
 	show_memory(facts, finding);
-	if (oom->cause == MT_OOM_CACHE)
+	if (mt_stats_oom_cause(oom) == MT_OOM_CACHE)
 		suggest_split(facts, oom, finding);
 	if (oom->framework_idle_bytes || stuck)
 		mt_finding_advise(
@@ -205,7 +205,7 @@ void mt_rule_old_fragments(const struct mt_facts *facts, struct mt_diagnosis *ou
 	const struct mt_stats_oom *oom =
 		mt_stats_file_oom(&facts->last, facts->last.head.ooms_count);
 
-	if (oom && oom != last_oom(facts) && oom->cause == MT_OOM_CACHE)
+	if (oom && oom != last_oom(facts) && mt_stats_oom_cause(oom) == MT_OOM_CACHE)
 		suggest_split(
 			facts, oom,
 			mt_finding_note(
@@ -231,9 +231,9 @@ void mt_rule_gpu_live(const struct mt_facts *facts, struct mt_diagnosis *out)
 	uint64_t total = mt_facts_now(facts)->gpu_total_bytes;
 	bool grows = out->gpu.shape == MT_TREND_GROWS;
 	uint64_t stuck = stuck_bytes(facts), live = mt_sat_sub(last->gpu_allocated_bytes, stuck);
-	bool full = (oom && oom->cause == MT_OOM_LIVE && stuck < oom->asked_bytes) ||
+	bool full = (oom && mt_stats_oom_cause(oom) == MT_OOM_LIVE && stuck < oom->asked_bytes) ||
 		    (total && (double)live >= (double)total * FULL_SHARE &&
-		     !(oom && oom->cause == MT_OOM_CACHE));
+		     !(oom && mt_stats_oom_cause(oom) == MT_OOM_CACHE));
 	struct mt_finding *finding;
 
 	if (!grows && !full)
@@ -257,7 +257,8 @@ void mt_rule_gpu_live(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_finding_show(finding, "last out-of-memory error", "oom_asked_bytes",
 				(double)oom->asked_bytes, "%s asked for, %s: %.100s",
 				mt_text_bytes(oom->asked_bytes).text,
-				mt_stats_word_oom_cause(oom->cause), oom->advice);
+				mt_stats_word_oom_cause(mt_stats_oom_cause(oom)),
+				mt_stats_word_oom_advice(mt_stats_oom_cause(oom)));
 	if (grows)
 		mt_finding_advise(finding, "Keep numbers, not tensors: loss.item(), "
 					   "tensor.detach(); a kept loss keeps its whole graph.");

@@ -6,6 +6,8 @@
 
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
+#include "sys/os.h"
+#include "sys/saturating.h"
 
 /* of known_offset */
 #define ALWAYS SIZE_MAX
@@ -268,11 +270,67 @@ static const char *word(const char *const *words, size_t count, uint64_t number)
 WORDS(mt_stats_word_reason, MT_REASONS)
 WORDS(mt_stats_word_gc_state, MT_GC_STATES)
 WORDS(mt_stats_word_gpu_state, MT_GPU_STATES)
-WORDS(mt_stats_word_oom_cause, MT_OOM_CAUSES)
 WORDS(mt_stats_word_mode, MT_MODES)
 WORDS(mt_stats_word_python, MT_PYTHON_USES)
 #undef WORDS
 #undef X
+
+/* ---- out of device memory ---- */
+
+#define CACHE_BYTES  (1024 * MT_MIB)
+#define LIVE_PERCENT 80u
+/* the process's own context, kernels and libraries: up to 1 GiB, or this share of a small device */
+#define CONTEXT_BYTES (1024 * MT_MIB)
+#define CONTEXT_SHARE 8u
+
+/* What is neither free nor allocated by this process, if that is more than its own context may
+ * be. */
+static uint64_t unexplained_bytes(const struct mt_stats_oom *oom)
+{
+	uint64_t rest = mt_sat_sub(oom->total_bytes, oom->free_bytes + oom->reserved_bytes);
+
+	return rest > mt_min_u64(oom->total_bytes / CONTEXT_SHARE, CONTEXT_BYTES) ? rest : 0;
+}
+
+enum mt_oom_cause mt_stats_oom_cause(const struct mt_stats_oom *oom)
+{
+	uint64_t missing = mt_sat_sub(oom->asked_bytes, oom->free_bytes);
+	uint64_t others = oom->others_known ? oom->others_bytes : unexplained_bytes(oom);
+
+	/* Before all else: an empty device would not do. */
+	if (oom->total_bytes && oom->asked_bytes > oom->total_bytes)
+		return MT_OOM_REQUEST;
+	if (mt_sat_add(oom->idle_bytes, oom->framework_idle_bytes) > CACHE_BYTES)
+		return MT_OOM_CACHE;
+	if (!oom->total_bytes)
+		return MT_OOM_UNKNOWN;
+	if (oom->allocated_bytes >= oom->total_bytes / 100 * LIVE_PERCENT)
+		return MT_OOM_LIVE;
+	/* The device has room: a limit of the driver, or memory that was freed since the call. */
+	if (!missing)
+		return MT_OOM_UNKNOWN;
+	if (others >= missing)
+		return MT_OOM_OTHERS;
+	return oom->allocated_bytes >= missing ? MT_OOM_LIVE : MT_OOM_UNKNOWN;
+}
+
+const char *mt_stats_word_oom_cause(enum mt_oom_cause cause)
+{
+#define X(name, text, advice) text,
+	static const char *const words[] = {MT_OOM_CAUSES(X)};
+#undef X
+
+	return WORD(words, cause);
+}
+
+const char *mt_stats_word_oom_advice(enum mt_oom_cause cause)
+{
+#define X(name, text, advice) advice,
+	static const char *const words[] = {MT_OOM_CAUSES(X)};
+#undef X
+
+	return WORD(words, cause);
+}
 
 const char *mt_stats_word_level(uint64_t level)
 {

@@ -91,8 +91,39 @@ const char *mt_stats_word_disposition(uint64_t disposition);
 const char *mt_stats_word_mode(uint64_t mode);
 const char *mt_stats_word_python(uint64_t use);
 
-/* Returns the likely cause in an out-of-memory report. */
-const char *mt_stats_word_oom_cause(uint64_t cause);
+/* Why a device was out of memory, as far as the figures tell, and what to do. */
+#define MT_OOM_CAUSES(X)                                                                           \
+	X(UNKNOWN, "unknown",                                                                      \
+	  "compare mtctl stat with nvidia-smi: contexts, modules and libraries take memory that "  \
+	  "no allocation shows")                                                                   \
+	X(CACHE, "fragmentation or cache",                                                         \
+	  "a cache holds it. The pool's: lower MT_CUDA_DECAY_MS. PyTorch's: "                      \
+	  "MT_FRAMEWORK_DECAY_MS=5000, or PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")       \
+	X(LIVE, "live tensors",                                                                    \
+	  "the program holds it: smaller batches, gradient checkpointing, lower precision, or a "  \
+	  "larger device")                                                                         \
+	X(OTHERS, "other processes",                                                               \
+	  "see nvidia-smi for who else is on the device; end it, or choose another one by "        \
+	  "CUDA_VISIBLE_DEVICES")                                                                  \
+	X(REQUEST, "one allocation larger than the device",                                        \
+	  "one allocation asks for more than the device has: smaller batches, or the model split " \
+	  "over devices")
+
+enum mt_oom_cause {
+#define X(name, text, advice) MT_OOM_##name,
+	MT_OOM_CAUSES(X) MT_OOM_CAUSE_COUNT
+#undef X
+};
+
+/* Returns the likely cause, in this order. The request is larger than the device. More than 1 GB
+ * idle in a cache. 80 % of the device allocated by this process: live tensors. Other processes hold
+ * as much as was missing or more, by NVML, or without it by what is neither free nor ours. Live
+ * tensors hold as much as was missing or more. Else, or if figures are missing: unknown. Pure. */
+enum mt_oom_cause mt_stats_oom_cause(const struct mt_stats_oom *oom);
+
+/* Return a cause's text, and what to do. */
+const char *mt_stats_word_oom_cause(enum mt_oom_cause cause);
+const char *mt_stats_word_oom_advice(enum mt_oom_cause cause);
 
 /* Returns the CUDA version of the driver, "12.8", or "unknown". */
 struct mt_short_text mt_stats_word_driver(const struct mt_stats_head *head);

@@ -160,7 +160,6 @@ static void clean_ooms(struct mt_stats_oom *ooms)
 		if (!oom->number || (oom->number - 1) % MT_OOMS_COUNT != slot)
 			memset(oom, 0, sizeof(*oom));
 		mt_text_clean(oom->function, sizeof(oom->function));
-		mt_text_clean(oom->advice, sizeof(oom->advice));
 	}
 }
 

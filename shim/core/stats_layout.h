@@ -48,7 +48,7 @@
 
 #define MT_STATS_MAGIC   0x31737461747374ull /* "tstats1" */
 #define MT_CONTROL_MAGIC 0x316c727463746dull /* "mtctrl1" */
-#define MT_STATS_VERSION 10u
+#define MT_STATS_VERSION 11u
 /* Last cleanups kept: 15 minutes of them, at up to one in 3.5 s. 60 kB, of which a process has only
  * the pages that it has written: each cleanup is 240 bytes. */
 #define MT_CLEANUPS_COUNT 256u
@@ -190,20 +190,6 @@ enum mt_framework_bit {
 	MT_FRAMEWORK_NUMBA = 1u << 2
 };
 
-/* Why a device was out of memory, as far as the figures tell. */
-#define MT_OOM_CAUSES(X)                                                                           \
-	X(UNKNOWN, "unknown")                                                                      \
-	X(CACHE, "fragmentation or cache") /* more than MT_FRAG_GB idle */                         \
-	X(LIVE, "live tensors")            /* this process's live memory fills it */               \
-	X(OTHERS, "other processes")                                                               \
-	X(REQUEST, "one allocation larger than the device")
-
-enum mt_oom_cause {
-#define X(name, text) MT_OOM_##name,
-	MT_OOM_CAUSES(X) MT_OOM_CAUSE_COUNT
-#undef X
-};
-
 struct mt_stats_snapshot {
 #define X(name, kind, known, recorded, help) uint64_t name;
 	MT_STATS_FIELDS(X)
@@ -234,7 +220,6 @@ struct mt_stats_oom {
 	MT_OOM_FIELDS(X)
 #undef X
 	char function[48]; /* cuMemAlloc_v2 */
-	char advice[160];
 };
 
 /* A report of MT_RSS_LIMIT_MB. Numbered as cleanups are. */

@@ -239,12 +239,3 @@ void mt_capture_forget_context(struct CUctx_st *context)
 	if (mt_capture_is_open() && context)
 		end_captures(take_out(&died));
 }
-
-MT_COLD void mt_capture_fork_child(void)
-{
-	mt_lock_reset(&captures_lock);
-	captures = NULL;
-	mt_slab_forget(&capture_slab);
-	mt_store_relaxed(&inside_count, 0);
-	mt_store_relaxed(&closed_count, 0);
-}

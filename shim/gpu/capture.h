@@ -60,6 +60,4 @@ void mt_capture_stream_destroy_end(struct mt_capture *taken, int result);
 /* The context is gone, and its captures with it. */
 void mt_capture_forget_context(struct CUctx_st *context);
 
-void mt_capture_fork_child(void);
-
 #endif

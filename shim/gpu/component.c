@@ -166,18 +166,6 @@ bool mt_wrapper_is_on(void)
 	return mt_load_acquire(&is_awake) || start();
 }
 
-/* A state that was off stays it. Returns whether the parent had begun to start the pool. */
-static bool reset_in_child(void)
-{
-	int seen = mt_load_relaxed(&state);
-
-	if (seen == STATE_NONE || seen == STATE_OFF)
-		return false;
-	mt_store_relaxed(&state, STATE_NONE);
-	mt_store_relaxed(&is_awake, false);
-	return true;
-}
-
 /* released at once, each by a call to the driver; then threads that wait for the memory go on */
 #define TICK_BLOCKS   64u
 #define TICK_NS       (50 * MT_NS_PER_MS) /* for such rounds, one after another; then a pause */
@@ -402,8 +390,10 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 
 	if (!pool_is_used())
 		return UINT64_MAX;
-	if (bits & MT_CONTROL_OOM)
+	if ((bits & MT_CONTROL_OOM) && mt_oom_has_report()) {
+		mt_gpu_stats_publish(true);
 		mt_oom_finish(false);
+	}
 	next = mt_min_u64(tick_pool(now_ns), mt_gpu_stats_tick(now_ns));
 	next = mt_min_u64(next, mt_gpu_rescue_tick(now_ns));
 	return mt_min_u64(next, mt_oom_tick(now_ns));
@@ -450,22 +440,19 @@ static void stop(void)
 		mt_oom_finish(true);
 }
 
-/* A process that never used a device leaves its children no tables: none of their pages is written.
- */
+/* In a child of a process that has used the driver, wrappers hand their calls on, and no hook does
+ * anything: mt_driver_usable() is NULL, so that the pool never starts. So no lock of gpu/ is taken
+ * there, whoever held it, and none of its tables is written: a signal handler that forks may return
+ * into the wrapper that it has interrupted. */
 static void fork_child(void)
 {
 	mt_driver_fork_child();
-	if (!reset_in_child())
+	if (mt_load_relaxed(&state) == STATE_NONE || mt_load_relaxed(&state) == STATE_OFF)
 		return;
+	mt_store_relaxed(&state, STATE_NONE);
+	mt_store_relaxed(&is_awake, false);
 	mt_pool_fork_child();
-	mt_capture_fork_child();
-	mt_unpooled_fork_child();
-	mt_oom_fork_child();
 	mt_driver_thread_fork_child();
-	mt_gpu_stats_fork_child();
-	mt_gpu_rescue_fork_child();
-	next_ns = 0;
-	mt_store_relaxed(&flush_pending, false);
 }
 
 const struct mt_component mt_gpu_component = {

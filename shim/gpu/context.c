@@ -380,9 +380,14 @@ static void fold(struct mt_context *context)
 
 /* Waits until no thread is in the context of that `init`, and takes both locks. Returns false,
  * without locks, if it has ended meanwhile. A thread inside may need the lock `slots` before it
- * leaves (add_context), so that no lock is held over the wait. */
+ * leaves (add_context), so that no lock is held over the wait. The driver has ended the context, so
+ * that calls there return. If one has not within 2 s, the context stays as one that is gone: its
+ * blocks are given up without a call to the driver, and nothing more is pooled in the process, as
+ * another context may have the handle. */
 static bool lock_single(struct mt_context *context, uint32_t init)
 {
+	uint64_t start_ns = mt_os_now_ns();
+
 	for (unsigned round = 0;; round++) {
 		mt_lock_lock(&mt_pool.slots_lock);
 		mt_lock_lock(&context->lock);
@@ -391,6 +396,12 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 		mt_flag_set(&context->is_broken, true);
 		if (context->users == 0)
 			return true;
+		if (mt_os_now_ns() - start_ns > REST_NS) {
+			mt_flag_set(&context->is_gone, true);
+			mt_flag_set(&context->is_dead, true);
+			mt_flag_set(&mt_pool.is_mixed, true);
+			break;
+		}
 		mt_lock_unlock(&context->lock);
 		mt_lock_unlock(&mt_pool.slots_lock);
 		mt_driver_wait_round(round);

@@ -540,12 +540,13 @@ static bool mark_non_recyclable(uint64_t dptr)
 	return !is_block || !block.is_absent;
 }
 
+/* dptr: an address as the function takes it, a number or a pointer. */
 #define X(name, parameters, version, arguments, exports)                                           \
 	int name parameters                                                                        \
 	{                                                                                          \
 		if (!mt_wrapper_is_on())                                                           \
 			return call_driver(name, ARGUMENTS arguments);                             \
-		if ((exports) && !mark_non_recyclable(dptr))                                       \
+		if ((exports) && !mark_non_recyclable((uint64_t)(uintptr_t)dptr))                  \
 			return MT_CU_INVALID_VALUE;                                                \
 		return try_driver(-1, 0, name, ARGUMENTS arguments);                               \
 	}
@@ -752,10 +753,13 @@ static void after_last(const struct ending *ending, int device, int result)
 	int name(int device)                                                                       \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
-		bool is_counted = begin_counted(count_of(device));                                 \
 		struct ending ending = {.is_gated = false};                                        \
+		bool is_counted;                                                                   \
 		int result;                                                                        \
                                                                                                    \
+		if (!mt_wrapper_is_on()) /* a forked child: calls in flight are the parent's */    \
+			return call_driver(name, device);                                          \
+		is_counted = begin_counted(count_of(device));                                      \
 		if (!is_counted)                                                                   \
 			ending = before_last(device);                                              \
 		result = call_driver(name, device);                                                \

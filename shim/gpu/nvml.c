@@ -156,8 +156,3 @@ bool mt_nvml_device(unsigned number, struct mt_nvml_device *out)
 	*out = found;
 	return true;
 }
-
-void mt_nvml_fork_child(void)
-{
-	state = STATE_NEW;
-}

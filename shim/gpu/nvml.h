@@ -50,7 +50,4 @@ struct mt_nvml_device {
 unsigned mt_nvml_count(void);
 bool mt_nvml_device(unsigned number, struct mt_nvml_device *out);
 
-/* The library's state belongs to the parent. */
-void mt_nvml_fork_child(void);
-
 #endif

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "gpu/unpooled.h"
-#include "core/config.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
@@ -13,89 +12,13 @@
 #include "core/control_file.h"
 #include "core/services.h"
 #include "gpu/driver.h"
-#include "gpu/nvml.h"
 #include "core/publish.h"
 #include "sys/format.h"
-#include "sys/saturating.h"
 
-/* one full report a minute: a program that tries again and again does not fill the log */
+/* one report a minute: a program that tries again and again does not fill the log */
 #define REPORT_PAUSE_NS (60 * MT_NS_PER_S)
 /* a process that ends waits this long for a report */
 #define REPORTING_NS MT_NS_PER_S
-#define GB_BYTES     (1024 * MT_MIB)
-#define LIVE_PERCENT 80u
-/* the process's own context, kernels and libraries: up to 1 GiB, or this share of a small device */
-#define CONTEXT_SHARE 8u
-
-/* ---- the cause ---- */
-
-/* What is neither free nor allocated by this process, if that is more than its own context may
- * be. */
-static uint64_t unexplained_bytes(const struct mt_stats_oom *oom)
-{
-	uint64_t share = oom->total_bytes / CONTEXT_SHARE;
-	uint64_t rest = mt_sat_sub(oom->total_bytes, oom->free_bytes + oom->reserved_bytes);
-
-	return rest > (share < GB_BYTES ? share : GB_BYTES) ? rest : 0;
-}
-
-static enum mt_oom_cause find_cause(const struct mt_stats_oom *oom, uint64_t frag_thousandths)
-{
-	uint64_t idle = oom->idle_bytes + oom->framework_idle_bytes;
-	uint64_t missing = mt_sat_sub(oom->asked_bytes, oom->free_bytes);
-	uint64_t others = oom->others_known ? oom->others_bytes : unexplained_bytes(oom);
-
-	/* Before all else: an empty device would not do. */
-	if (oom->total_bytes && oom->asked_bytes > oom->total_bytes)
-		return MT_OOM_REQUEST;
-	if (idle > frag_thousandths * GB_BYTES / 1000)
-		return MT_OOM_CACHE;
-	if (!oom->total_bytes)
-		return MT_OOM_UNKNOWN;
-	if (oom->allocated_bytes >= oom->total_bytes / 100 * LIVE_PERCENT)
-		return MT_OOM_LIVE;
-	/* The device has room: a limit of the driver, or memory that was freed since the call. */
-	if (!missing)
-		return MT_OOM_UNKNOWN;
-	/* Other processes hold as much as was missing, or more. */
-	if (others >= missing)
-		return MT_OOM_OTHERS;
-	return oom->allocated_bytes >= missing ? MT_OOM_LIVE : MT_OOM_UNKNOWN;
-}
-
-static const char *find_advice(const struct mt_stats_oom *oom, enum mt_oom_cause cause)
-{
-	switch (cause) {
-	case MT_OOM_CACHE:
-		if (oom->framework_idle_bytes > oom->idle_bytes)
-			return "PyTorch's own cache holds it: MT_FRAMEWORK_DECAY_MS=5000, or "
-			       "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
-		return "kept for reuse while a capture or running work forbids its return: lower "
-		       "MT_CUDA_DECAY_MS";
-	case MT_OOM_LIVE:
-		return "the program holds it: smaller batches, gradient checkpointing, lower "
-		       "precision, or a larger device";
-	case MT_OOM_OTHERS:
-		return "see nvidia-smi for who else is on the device; end it, or choose another "
-		       "one by CUDA_VISIBLE_DEVICES";
-	case MT_OOM_REQUEST:
-		return "one allocation asks for more than the device has: smaller batches, or the "
-		       "model split over devices";
-	case MT_OOM_UNKNOWN:
-	case MT_OOM_CAUSE_COUNT:
-		break;
-	}
-	return "compare mtctl stat with nvidia-smi: contexts, modules and libraries take memory "
-	       "that no allocation shows";
-}
-
-void mt_oom_explain(struct mt_stats_oom *oom, uint64_t frag_thousandths)
-{
-	enum mt_oom_cause cause = find_cause(oom, frag_thousandths);
-
-	oom->cause = cause;
-	(void)mt_format(oom->advice, sizeof(oom->advice), "%s", find_advice(oom, cause));
-}
 
 /* ---- the errors of this process ---- */
 
@@ -115,12 +38,6 @@ _Atomic uint32_t mt_oom_pending_count;
 static struct mt_stats_oom report;
 static _Atomic uint32_t stage;
 static uint64_t reported_ns; /* when the last report was taken; 0: never */
-static uint64_t unreported_count;
-
-/* The last rescue of the thread. */
-static MT_TLS struct {
-	uint64_t time_ns, bytes, pid;
-} rescued;
 
 /* ---- in the thread that got the error ---- */
 
@@ -137,10 +54,6 @@ static void gather(struct mt_stats_oom *out)
 	out->idle_bytes = pool.idle_bytes + pool.pending_bytes;
 	out->reserved_peak_bytes = pool.reserved_peak_bytes;
 	out->num_alloc_retries = pool.num_alloc_retries;
-	if (rescued.time_ns && mt_os_now_ns() - rescued.time_ns < MT_NS_PER_S) {
-		out->rescue_bytes = rescued.bytes;
-		out->rescue_pid = rescued.pid;
-	}
 }
 
 /* Counts a final error and has it reported; of several close together only the first is. */
@@ -159,11 +72,7 @@ static void finalize(struct failure *final)
 	if (turn) {
 		reported_ns = now;
 		report = final->facts;
-		report.unreported_count = unreported_count;
-		unreported_count = 0;
 		mt_store_relaxed(&stage, STAGE_WAITING);
-	} else {
-		unreported_count += final->errors_count;
 	}
 	mt_lock_unlock(&lock);
 	if (turn)
@@ -280,13 +189,6 @@ void mt_oom_note_success(uint64_t bytes, int device)
 		finalize(&settled);
 }
 
-void mt_oom_note_rescue(uint64_t bytes, uint64_t pid)
-{
-	rescued.time_ns = mt_os_now_ns();
-	rescued.bytes = bytes;
-	rescued.pid = pid;
-}
-
 bool mt_oom_has_failed(void)
 {
 	bool has;
@@ -334,87 +236,36 @@ uint64_t mt_oom_tick(uint64_t now_ns)
 
 /* ---- the report ---- */
 
-static struct {
-	int device;
-	struct mt_nvml_usage nvml;
-} job;
-
-static void ask_job(void)
-{
-	char pci[MT_PCI_BYTES];
-
-	memset(&job.nvml, 0, sizeof(job.nvml));
-	mt_driver_read_pci(job.device, pci);
-	if (pci[0])
-		mt_nvml_read(pci, &job.nvml);
-}
-
-static void ask_others(uint64_t device, struct mt_nvml_usage *out)
-{
-	if (!mt_driver_thread_is_free())
-		return;
-	job.device = (int)device;
-	if (mt_driver_thread_run(ask_job))
-		*out = job.nvml;
-}
-
-static void print_others(const struct mt_stats_oom *oom)
-{
-	if (oom->others_known)
-		mt_log(MT_LOG_WARN, "gpu-oom: others: %llu %s %llu MB of the device",
-		       (unsigned long long)oom->others_count,
-		       oom->others_count == 1 ? "process holds" : "processes hold",
-		       MT_MB(oom->others_bytes));
-	else
-		mt_log(MT_LOG_WARN,
-		       "gpu-oom: others: not known (no NVML, or it names nobody here)");
-}
-
-/* Each line contains gpu-oom. */
+/* One line; `mtctl stat PID --oom` has the rest. */
 static void print(const struct mt_stats_oom *oom)
 {
-	static const char *const causes[] = {
-#define X(name, text) text,
-		MT_OOM_CAUSES(X)
-#undef X
-	};
+	char others[64] = "not known";
 
+	if (oom->others_known)
+		(void)mt_format(others, sizeof(others), "%llu MB", MT_MB(oom->others_bytes));
 	mt_log(MT_LOG_WARN,
-	       "gpu-oom: device %llu is out of memory: %s asked for %llu bytes (%llu MB)",
-	       (unsigned long long)oom->device, oom->function, (unsigned long long)oom->asked_bytes,
-	       MT_MB(oom->asked_bytes));
-	mt_log(MT_LOG_WARN, "gpu-oom: device: %llu MB free of %llu MB", MT_MB(oom->free_bytes),
-	       MT_MB(oom->total_bytes));
-	mt_log(MT_LOG_WARN,
-	       "gpu-oom: this process: allocated %llu MB, reserved %llu MB (peak %llu MB), idle "
-	       "%llu MB, retries %llu, out of memory %llu times",
-	       MT_MB(oom->allocated_bytes), MT_MB(oom->reserved_bytes),
-	       MT_MB(oom->reserved_peak_bytes), MT_MB(oom->idle_bytes),
-	       (unsigned long long)oom->num_alloc_retries, (unsigned long long)oom->num_ooms);
-	if (oom->framework_idle_bytes)
-		mt_log(MT_LOG_WARN, "gpu-oom: PyTorch's own cache holds %llu MB unused",
-		       MT_MB(oom->framework_idle_bytes));
-	if (oom->rescue_bytes)
-		mt_log(MT_LOG_WARN,
-		       "gpu-oom: other processes gave back %llu MB before, process %llu most of it",
-		       MT_MB(oom->rescue_bytes), (unsigned long long)oom->rescue_pid);
-	print_others(oom);
-	mt_log(MT_LOG_WARN, "gpu-oom: likely cause: %s", causes[oom->cause]);
-	mt_log(MT_LOG_WARN, "gpu-oom: what to do: %s", oom->advice);
-	if (oom->unreported_count)
-		mt_log(MT_LOG_WARN, "gpu-oom: %llu more such errors since the last report",
-		       (unsigned long long)oom->unreported_count);
+	       "gpu-oom: device %llu is out of memory: %s asked for %llu MB; %llu MB free of %llu "
+	       "MB, this process: allocated %llu MB, unused in the pool %llu MB, in PyTorch's "
+	       "cache %llu MB, other processes: %s",
+	       (unsigned long long)oom->device, oom->function, MT_MB(oom->asked_bytes),
+	       MT_MB(oom->free_bytes), MT_MB(oom->total_bytes), MT_MB(oom->allocated_bytes),
+	       MT_MB(oom->idle_bytes), MT_MB(oom->framework_idle_bytes), others);
 }
 
-/* Returns whether a report is waiting. take: the caller prints it and then calls end_report. */
-static bool find_report(struct mt_stats_oom *out, bool take)
+bool mt_oom_has_report(void)
+{
+	return mt_load_relaxed(&stage) == STAGE_WAITING;
+}
+
+/* Takes the report that is waiting; false: there is none. end_report must follow true. */
+static bool take_report(struct mt_stats_oom *out)
 {
 	bool found;
 
 	mt_lock_lock(&lock);
 	*out = report;
-	found = mt_load_relaxed(&stage) == STAGE_WAITING;
-	if (found && take)
+	found = mt_oom_has_report();
+	if (found)
 		mt_store_relaxed(&stage, STAGE_REPORTING);
 	mt_lock_unlock(&lock);
 	return found;
@@ -438,40 +289,34 @@ static void wait_for_report(void)
 		mt_driver_wait_round(round);
 }
 
-static void publish_report(struct mt_stats_oom *oom, const struct mt_nvml_usage *others)
+/* By the rows of the devices as last published. */
+static void add_others(struct mt_stats_oom *oom)
 {
-	oom->others_known = others->others_known;
-	oom->others_bytes = others->others_bytes;
-	oom->others_count = others->others_count;
-	oom->framework_idle_bytes = mt_interpreter_framework_idle_bytes((int)oom->device);
-	mt_oom_explain(oom, mt_config()->frag_gb * 1000);
-	print(oom);
-	mt_publish_add_oom(oom);
+	const struct mt_stats_device *rows;
+
+	for (uint32_t left = mt_devices_rows(&rows); left > 0; left--, rows++) {
+		if (rows->ordinal != oom->device)
+			continue;
+		oom->others_known = rows->others_known;
+		oom->others_bytes = rows->others_bytes;
+		oom->others_count = rows->others_count;
+	}
 }
 
 void mt_oom_finish(bool at_end)
 {
-	struct mt_nvml_usage others = {0};
 	struct mt_stats_oom oom;
 
 	if (at_end)
 		(void)expire(0, true);
-	/* NVML takes a while; a process that ends meanwhile takes the report. */
-	if (!at_end && find_report(&oom, false))
-		ask_others(oom.device, &others);
-	if (find_report(&oom, true)) {
-		publish_report(&oom, &others);
+	if (take_report(&oom)) {
+		if (!at_end)
+			add_others(&oom);
+		oom.framework_idle_bytes = mt_interpreter_framework_idle_bytes((int)oom.device);
+		print(&oom);
+		mt_publish_add_oom(&oom);
 		end_report();
 	} else if (at_end) {
 		wait_for_report();
 	}
-}
-
-void mt_oom_fork_child(void)
-{
-	mt_lock_reset(&lock);
-	set_pending_count(0);
-	mt_store_relaxed(&stage, STAGE_NONE);
-	reported_ns = 0;
-	unreported_count = 0;
 }

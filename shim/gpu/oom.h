@@ -1,9 +1,9 @@
 /* gpu/oom.h -- the report of an out-of-memory error of a device. The thread that got the error
  * gathers the facts at once, before anything changes. An error that the program overcomes by itself
- * is only a retry. The worker asks NVML for other processes, prints the report
- * and keeps it for `mtctl stat PID --oom`. A process that ends before that prints the report
- * itself, and waits for the worker to finish one. A process that ends without exit handlers (abort,
- * _exit, a signal) may lose it.
+ * is only a retry. The worker asks the driver and NVML, prints a line and keeps the report for
+ * `mtctl stat PID --oom`, which names the likely cause. A process that ends before that prints the
+ * line itself, and waits for the worker to finish one. A process that ends without exit handlers
+ * (abort, _exit, a signal) may lose it.
  *
  * Owns the pending errors and one report, under the lock `oom`, held over no call. */
 #ifndef MT_GPU_OOM_H
@@ -34,10 +34,6 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 /* The calling thread has allocated so much on the device while mt_oom_is_pending. Any thread. */
 void mt_oom_note_success(uint64_t bytes, int device);
 
-/* Other processes gave back so much for the calling thread, `pid` most of it: the report of an
- * error within a second says so. Any thread. */
-void mt_oom_note_rescue(uint64_t bytes, uint64_t pid);
-
 /* Returns whether an error of the calling thread is pending. Any thread. */
 bool mt_oom_has_failed(void);
 
@@ -45,24 +41,18 @@ bool mt_oom_has_failed(void);
  * UINT64_MAX: not. Worker thread. */
 uint64_t mt_oom_tick(uint64_t now_ns);
 
-/* Prints the waiting report. Worker thread, at MT_CONTROL_OOM. at_end: the process ends, on any
- * thread: NVML is not asked; a report that the worker is printing is awaited for up to 1 s. */
-void mt_oom_finish(bool at_end);
+/* Returns whether a report waits: the worker publishes the devices first, while a process that ends
+ * may take it. */
+bool mt_oom_has_report(void);
 
-void mt_oom_fork_child(void);
+/* Prints the waiting report. Worker thread, at MT_CONTROL_OOM. at_end: the process ends, on any
+ * thread: what other processes hold is not told; a report that the worker is printing is awaited
+ * for up to 1 s. */
+void mt_oom_finish(bool at_end);
 
 /* An error that the same thread does not overcome within this time is final: between its two tries
  * there may be calls of cuMemFree that wait for all work of the device. */
 #define MT_OOM_PATIENCE_NS (5 * MT_NS_PER_S)
 #define MT_OOM_PENDING_MAX 8 /* threads; with more, the oldest error is final */
-
-/* ---- why a device was out of memory, and what to do. Pure. ---- */
-
-/* Sets cause and advice by the other figures, in this order. The request is larger than the device.
- * More than frag_thousandths (MT_FRAG_GB) idle in a cache: fragmentation or cache. 80 % of the
- * device allocated by this process: live tensors. Other processes hold as much as was missing or
- * more, by NVML, or without it by what is neither free nor ours. Live tensors hold as much as was
- * missing or more. Else, or if figures are missing: unknown. */
-void mt_oom_explain(struct mt_stats_oom *oom, uint64_t frag_thousandths);
 
 #endif

@@ -56,7 +56,6 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 MT_COLD void mt_pool_fork_child(void)
 {
 	mt_store_relaxed(&mt_pool.is_up, false);
-	forget_everything();
 }
 
 /* ---- new blocks ---- */

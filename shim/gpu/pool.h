@@ -23,8 +23,8 @@
 
 #include "gpu/context.h"
 
-/* Starts the pool: once, before any other call; copies the settings. Tests call it again after
- * mt_pool_fork_child. */
+/* Starts the pool: once, before any other call; copies the settings. Tests call it again, with
+ * no other thread in it. */
 void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_settings *settings);
 
 /* Applies changed settings; `mode` stays. */
@@ -266,7 +266,5 @@ void mt_gpu_rescue_publish(void); /* worker thread */
 /* Replies to other processes. Returns when to run again, in ns of CLOCK_MONOTONIC; UINT64_MAX: at
  * any turn. Worker thread. */
 uint64_t mt_gpu_rescue_tick(uint64_t now_ns);
-
-void mt_gpu_rescue_fork_child(void);
 
 #endif

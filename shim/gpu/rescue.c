@@ -170,7 +170,6 @@ MT_COLD void mt_gpu_rescue_end(struct mt_gpu_rescue *rescue)
 		return;
 	mt_assert(mt_load_relaxed(&turn) == rescue->thread);
 	(void)note_gain(rescue, &is_open);
-	mt_oom_note_rescue(rescue->bytes, rescue->pid);
 	if (rescue->freed_bytes) {
 		mt_add_relaxed(&rescues_count, 1);
 		mt_store_relaxed(&last_pid, rescue->pid);
@@ -380,16 +379,4 @@ uint64_t mt_gpu_rescue_tick(uint64_t now_ns)
 		serve_more(now_ns);
 	next = end_yields(now_ns);
 	return awaits() && served.is_open ? mt_min_u64(next, now_ns + MORE_STEP_NS) : next;
-}
-
-void mt_gpu_rescue_fork_child(void)
-{
-	mt_store_relaxed(&turn, 0);
-	mt_store_relaxed(&has_begun, false);
-	mt_store_relaxed(&next_ns, 0);
-	mt_store_relaxed(&rescues_count, 0);
-	mt_store_relaxed(&given_bytes, 0);
-	mt_store_relaxed(&last_pid, 0);
-	memset(&served, 0, sizeof(served));
-	is_rescuer = 0;
 }

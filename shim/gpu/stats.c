@@ -508,10 +508,3 @@ uint64_t mt_gpu_stats_tick(uint64_t now_ns)
 {
 	return mt_publish_expire_dump(MT_DUMP_BLOCKS, &placed_ns, now_ns);
 }
-
-void mt_gpu_stats_fork_child(void)
-{
-	memset(&seen, 0, sizeof(seen));
-	mt_nvml_fork_child();
-	placed_ns = 0;
-}

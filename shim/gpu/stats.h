@@ -59,8 +59,6 @@ uint32_t mt_gpu_stats_rows(const struct mt_stats_device **out);
 /* Returns what the program holds of all devices, without a call to the driver. */
 uint64_t mt_gpu_stats_live_bytes(void);
 
-void mt_gpu_stats_fork_child(void);
-
 /* ---- the blocks of the pool in a file beside the stats file (core/dump_layout.h), for mtctl.
  * Worker thread. Makes no call to the driver.
  *

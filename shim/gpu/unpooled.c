@@ -253,14 +253,6 @@ void mt_unpooled_usage(int device, struct mt_unpooled_usage *out)
 	mt_lock_unlock(&unpooled_lock);
 }
 
-MT_COLD void mt_unpooled_fork_child(void)
-{
-	memset((void *)tables, 0, sizeof(tables));
-	memset(usage, 0, sizeof(usage));
-	mt_slab_forget(&records);
-	mt_lock_reset(&unpooled_lock);
-}
-
 /* ---- the size of an array ---- */
 
 /* Source: cuda.h, CUDA_ARRAY3D_*. */

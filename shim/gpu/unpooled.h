@@ -104,9 +104,6 @@ static inline uint64_t mt_unpooled_device_bytes(const struct mt_unpooled_usage *
 	return sum;
 }
 
-/* The child holds nothing: its records belong to a driver that does not answer there. */
-void mt_unpooled_fork_child(void);
-
 /* Return the bytes of an array by its description: a lower bound, since the driver rounds by rules
  * of its own, and does not tell the size before 12.x. 0 for an unknown format, and for an array
  * without memory of its own (sparse, deferred mapping). Of a mipmapped array the first level, three

@@ -101,7 +101,7 @@ def test_a_finding_that_no_setting_mends_is_in_doctor_as_in_stat_and_counted_by_
 
 
 def test_hostile_text_is_neither_shown_nor_pasted(fake, ctl, plain):
-	oom = {"number": 1, "cause": 1, "asked_bytes": 1 << 28, "framework_idle_bytes": 1 << 30}
+	oom = {"number": 1, "asked_bytes": 1 << 28, "framework_idle_bytes": 1 << 31}
 	hostile = dict(plain, PYTORCH_CUDA_ALLOC_CONF="a:1\x1b[31m;$(id)\n\u00e9")
 	pid = fake(environment=hostile, cuda="account", ooms=[oom], values={"gpu_alloc_count": 1, "gpu_devices_count": 1})
 

@@ -60,14 +60,15 @@ static void heavy(double before, double after, double later)
 	facts->trim.gpu_later_bytes = (uint64_t)later;
 }
 
-static void add_oom(enum mt_oom_cause cause)
+static void add_oom(uint64_t allocated_bytes, uint64_t unused_bytes)
 {
 	facts->last.head.ooms_count = 1;
 	facts->last.ooms[0] = (struct mt_stats_oom){.number = 1,
 						    .time_ns = 900,
-						    .cause = cause,
 						    .asked_bytes = 60 << 20,
-						    .framework_idle_bytes = 240 << 20};
+						    .total_bytes = 2000 << 20,
+						    .allocated_bytes = allocated_bytes,
+						    .framework_idle_bytes = unused_bytes};
 }
 
 Test(places, memory_reserved_far_over_what_is_allocated_is_a_cache)
@@ -116,9 +117,9 @@ Test(places, a_refusal_while_pieces_lie_free_is_fragmentation)
 	use_cuda(380 * MB, 380 * MB);
 	EACH(gpu_reserved_bytes, 960 * MB);
 	EACH(gpu_allocated_bytes, 960 * MB);
-	add_oom(MT_OOM_CACHE);
+	add_oom(500 << 20, 1240 << 20);
 	cr_expect_eq(judge(), MT_VERDICT_GPU_FRAGMENTS, "%s", diagnosis.list[0].text);
-	add_oom(MT_OOM_LIVE);
+	add_oom(1960 << 20, 0);
 	cr_expect_eq(judge(), MT_VERDICT_GPU_LIVE);
 }
 

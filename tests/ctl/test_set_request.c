@@ -46,11 +46,11 @@ Test(set_request, a_value_that_is_too_long_is_refused_and_not_cut)
 /* What the shim takes, mtctl does not refuse. */
 Test(set_request, zeros_before_a_number_are_valid)
 {
-	cr_expect_eq(mt_set_request_parse("frag_gb=000000000000000000015", &request, &why),
+	cr_expect_eq(mt_set_request_parse("crit_pct=000000000000000000015", &request, &why),
 		     MT_ERR_OK, "%s", why.text);
-	cr_expect_eq(mt_set_request_parse("frag_gb=00000000000000000001025", &request, &why),
+	cr_expect_eq(mt_set_request_parse("crit_pct=00000000000000000000101", &request, &why),
 		     MT_ERR_INVALID);
-	cr_expect_eq(mt_set_request_parse("frag_gb=99999999999999999999999999", &request, &why),
+	cr_expect_eq(mt_set_request_parse("crit_pct=99999999999999999999999999", &request, &why),
 		     MT_ERR_INVALID);
 }
 

@@ -226,14 +226,12 @@ Test(statsfile, text_of_devices_and_reports_is_ended_and_printable)
 	strcpy(good.devices[0].mode, "po\033[1mol");
 	good.ooms[1].number = 2;
 	memset(good.ooms[1].function, 0x9b, sizeof(good.ooms[1].function));
-	memset(good.ooms[1].advice, '\n', sizeof(good.ooms[1].advice));
 	memset(good.head.cuda, 0x07, sizeof(good.head.cuda));
 	seal(&good.head);
 	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
 	cr_expect_str_eq(seen.devices[0].mode, "po?[1mol");
 	cr_expect_eq(strspn(seen.devices[15].name, "?"), sizeof(seen.devices[15].name) - 1);
 	cr_expect_eq(strspn(seen.ooms[1].function, "?"), sizeof(seen.ooms[1].function) - 1);
-	cr_expect_eq(strspn(seen.ooms[1].advice, "?"), sizeof(seen.ooms[1].advice) - 1);
 	cr_expect_eq(strspn(seen.head.cuda, "?"), sizeof(seen.head.cuda) - 1);
 }
 

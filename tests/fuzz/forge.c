@@ -61,7 +61,7 @@ static const struct member device_members[] = {
 
 #define X(bits, name, known, label, help) N(name),
 #define OWNER mt_stats_oom
-static const struct member oom_members[] = {MT_OOM_FIELDS(X) T(function), T(advice)};
+static const struct member oom_members[] = {MT_OOM_FIELDS(X) T(function)};
 #undef OWNER
 
 #define OWNER mt_stats_limit_report

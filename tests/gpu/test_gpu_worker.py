@@ -291,13 +291,16 @@ def test_a_program_that_fails_once_and_waits_is_reported_all_the_same(actor, env
 	assert stats(one.pid, settings)["gpu_num_ooms"] == 1
 
 
-def test_where_free_and_own_are_all_of_the_device_no_other_process_is_blamed(actor, env):
-	one = actor(env(MIN_MB=0))
+def test_where_free_and_own_are_all_of_the_device_no_other_process_is_blamed(actor, env, stats, wait_for):
+	settings = env(MIN_MB=0)
+	one = actor(settings)
 	one.tell("held = [alloc(mb) for mb in (108, 108, 108, 104)]")
 	assert one.tell("answer = alloc(900)") == 2
+	(oom,) = wait_for(lambda: stats(one.pid, settings)["ooms"], 9)
 	_, errors = one.end()
 
-	assert "device: 596 MB free of 1024 MB" in errors and "likely cause: live tensors" in errors
+	assert oom["cause"] == "live tensors" and "smaller batches" in oom["advice"]
+	assert "596 MB free of 1024 MB, this process: allocated 428 MB, unused in the pool 0 MB" in errors
 
 
 def test_a_program_that_dies_of_it_still_reports(actor, env):
@@ -306,7 +309,7 @@ def test_a_program_that_dies_of_it_still_reports(actor, env):
 	status, errors = one.end()
 
 	assert status == 7
-	assert "likely cause: one allocation larger than the device" in errors and "more than the device has" in errors
+	assert "device 0 is out of memory: cuMemAlloc asked for 4000 MB; 1024 MB free of 1024 MB" in errors
 
 
 def test_a_forked_child_does_not_touch_the_driver(actor, env):
@@ -327,16 +330,20 @@ def test_off_is_off(actor, env):
 	assert "mtshim-gpu" not in thread_names(one.pid)
 
 
-def test_an_out_of_memory_through_others_names_them(actor, env):
-	one = actor(dict(env(MIN_MB=0), FAKECUDA_OTHER_MB="900"))
+def test_an_out_of_memory_through_others_names_them(actor, env, stats, wait_for):
+	settings = dict(env(MIN_MB=0), FAKECUDA_OTHER_MB="900")
+	one = actor(settings)
 	assert one.tell("answer = alloc(300)") == 2
 	one.tell("small = alloc(1)")
-	time.sleep(1)
+	(oom,) = wait_for(lambda: stats(one.pid, settings)["ooms"])
 	_, errors = one.end()
 
-	assert "likely cause: other processes" in errors
+	assert oom["cause"] == "other processes"
 	# In a pid namespace nobody can be told from us.
-	assert "1 process holds 900 MB" in errors or "others: not known" in errors
+	if oom["others_bytes"] is None:
+		assert "other processes: not known" in errors
+	else:
+		assert (oom["others_count"], oom["others_bytes"]) == (1, 900 * MB) and "other processes: 900 MB" in errors
 
 
 def test_a_caching_framework_that_is_loaded_late_ends_the_pool(actor, env, stats, wait_for, compile_c, tmp_path):

@@ -15,8 +15,6 @@
 #include "python/python.h"
 #include "gpu/driver.h"
 #include "gpu/oom.h"
-#include "gpu/stats.h"
-#include "gpu/nvml.h"
 #include "core/publish.h"
 
 #define UNUSED     __attribute__((unused))
@@ -53,25 +51,6 @@ void mt_unpooled_usage(int device UNUSED, struct mt_unpooled_usage *out)
 
 void mt_control_notify(uint32_t bits UNUSED)
 {
-}
-
-int mt_gpu_stats_read(struct mt_gpu_device *out UNUSED, int most UNUSED)
-{
-	return 0;
-}
-
-void mt_nvml_read(const char *pci UNUSED, struct mt_nvml_usage *out UNUSED)
-{
-}
-
-bool mt_driver_thread_is_free(void)
-{
-	return true;
-}
-
-bool mt_driver_thread_run(void (*job)(void) UNUSED)
-{
-	return false;
 }
 
 uint64_t mt_framework_idle_bytes(int device UNUSED)
@@ -179,21 +158,6 @@ Test(oom, a_process_ends_all_the_same_under_a_worker_that_is_stuck)
 	cr_expect_eq(atomic_load(&told), 0);
 	cr_expect(took >= MT_NS_PER_S && took < 10 * MT_NS_PER_S, "%llu ns",
 		  (unsigned long long)took);
-	pthread_detach(worker);
-}
-
-Test(oom, a_forked_child_waits_for_nobody_and_reports_its_own)
-{
-	pthread_t worker = let_worker_tell(STUCK_NS);
-
-	mt_oom_fork_child(); /* as in a child, where that thread is none */
-	telling_ns = 0;
-	mt_oom_finish(true);
-	cr_expect_eq(atomic_load(&told), 0);
-
-	meet_one();
-	mt_oom_finish(true);
-	cr_expect_eq(atomic_load(&told), 1);
 	pthread_detach(worker);
 }
 

@@ -172,6 +172,27 @@ Test(pool_waits, the_end_of_a_primary_context_waits_for_a_decay)
 	cr_expect_not(mt_capture_is_open());
 }
 
+Test(pool_waits, an_ended_context_in_which_a_call_never_returns_holds_up_nobody)
+{
+	struct mt_context *context;
+	uint64_t next_ms, began_ns;
+
+	release(allocate(4096));
+	context = mt_context_current();
+	cr_assert(mt_context_hold(context)); /* as a thread whose call does not return */
+	began_ns = mt_os_now_ns();
+	mt_context_ended(first, MT_ANY_INIT);
+	cr_expect_lt(mt_os_now_ns() - began_ns, 10 * MT_NS_PER_S);
+	cr_expect_not(mt_context_pools(context), "another context may have the handle now");
+	fake.on_call = note_mode;
+	atomic_store(&mode_in_free, -1);
+	(void)mt_pool_tick(0, 64, &next_ms);
+	cr_expect_eq(mt_pool_cached_bytes(0), 0);
+	cr_expect_eq(atomic_load(&mode_in_free), -1,
+		     "no block of it is freed: its address may be another's");
+	mt_context_drop(context);
+}
+
 Test(pool_waits, the_end_of_an_unknown_context_leaves_the_next_one_with_its_handle)
 {
 	struct CUctx_st *context = NULL;

@@ -351,24 +351,3 @@ Test(unpooled, many_threads_leave_nothing_behind)
 			live += usage_of(device).live_bytes[kind];
 	cr_expect_eq(live, 0, "%llu", (unsigned long long)live);
 }
-
-Test(unpooled, a_forked_child_holds_nothing_and_can_begin_again)
-{
-	int status;
-
-	add(MT_UNPOOLED_vmm, 1, 0, 100, 0);
-	pid_t child = fork();
-	if (child == 0) {
-		bool good;
-
-		mt_unpooled_fork_child();
-		good = usage_of(0).live_bytes[MT_UNPOOLED_vmm] == 0 &&
-		       drop(MT_UNPOOLED_vmm, 1) == 0;
-		add(MT_UNPOOLED_vmm, 1, 0, 7, 0);
-		good = good && usage_of(0).live_bytes[MT_UNPOOLED_vmm] == 7;
-		_exit(good ? 0 : 1);
-	}
-	cr_assert_eq(waitpid(child, &status, 0), child);
-	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_vmm], 100);
-}

@@ -47,11 +47,11 @@ FIELDS, DEVICE_FIELDS, SAMPLE_FIELDS = listed("MT_STATS_FIELDS"), listed("MT_DEV
 (OOM_FIELDS, OOM_FORMAT), (LIMIT_REPORT_FIELDS, LIMIT_REPORT_FORMAT) = in_file("MT_OOM_FIELDS"), in_file("MT_LIMIT_REPORT_FIELDS")
 MAGIC, CONTROL_MAGIC = 0x31737461747374, 0x316c727463746d
 MB = 1 << 20
-DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct(f"={OOM_FORMAT}48s160s")
+DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct(f"={OOM_FORMAT}48s")
 RECORD, SAMPLE, SETTING = struct.Struct("=" + in_file("MT_CLEANUP_FIELDS")[1]), struct.Struct(f"={len(SAMPLE_FIELDS)}Q"), struct.Struct("=24s72s40s")
 HEAD = struct.Struct("=Q14I3Q16s32s32s160sQ256sQ64s6Q128sQ16s32s32QQ")
 LIMIT_REPORT, CLASS = struct.Struct(f"={LIMIT_REPORT_FORMAT}160s"), struct.Struct("=2Q")
-VERSION, DEVICES_COUNT, OOMS_COUNT, LIMIT_REPORTS_COUNT, CLASSES_COUNT, REASONS_COUNT, CLEANUPS_COUNT = 10, 16, 4, 4, 256, 32, 256
+VERSION, DEVICES_COUNT, OOMS_COUNT, LIMIT_REPORTS_COUNT, CLASSES_COUNT, REASONS_COUNT, CLEANUPS_COUNT = 11, 16, 4, 4, 256, 32, 256
 CONTROL = struct.Struct("=QIIQII32s96s")
 JEMALLOC = 3  # of enum mt_mode
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
@@ -120,8 +120,7 @@ class Fake:
 		slots = [bytes(OOM.size)] * OOMS_COUNT
 		for oom in self.options.get("ooms", []):
 			slots[oom.get("slot", (oom["number"] - 1) % OOMS_COUNT)] = OOM.pack(
-				*(oom.get(name, 0) for name in OOM_FIELDS), word(oom.get("function", "cuMemAlloc_v2")),
-				word(oom.get("advice", "")))
+				*(oom.get(name, 0) for name in OOM_FIELDS), word(oom.get("function", "cuMemAlloc_v2")))
 		return devices.ljust(DEVICES_COUNT * DEVICE.size, b"\0") + b"".join(slots) + self.limit_reports()
 
 	def limit_reports(self):
