@@ -290,7 +290,8 @@ enum mt_exit mt_target_choose(const char *word, bool is_tree, pid_t *out)
 
 /* ---- processes ---- */
 
-bool mt_target_is_small(const struct mt_process *process)
+/* Whether it holds less anonymous memory than its MT_MIN_MB. */
+static bool is_small(const struct mt_process *process)
 {
 	const struct mt_setting *setting = mt_setting_find("min_mb");
 	char *status = mt_process_read(process->pid, "status", NULL), given[24];
@@ -302,35 +303,42 @@ bool mt_target_is_small(const struct mt_process *process)
 	if (status)
 		(void)mt_read_file_number(status, "RssAnon", &anon_kb);
 	free(status);
-	return anon_kb / 1024 < min_mb && !process->is_fork;
+	return anon_kb / 1024 < min_mb;
 }
 
-bool mt_target_is_off(const struct mt_process *process)
+static bool is_off(const struct mt_process *process)
 {
 	const struct mt_option_row row = {.kind = MT_KIND_bool, .max = 1};
 	struct mt_config config = *mt_config();
 	char *name = mt_process_read(process->pid, "cmdline", NULL), given[8];
-	bool is_off;
+	bool is_admitted;
 
 	(void)mt_process_environ(process->pid, "MT_ONLY", config.only, sizeof(config.only));
 	(void)mt_process_environ(process->pid, "MT_EXCLUDE", config.exclude,
 				 sizeof(config.exclude));
 	if (mt_process_environ(process->pid, "MT_ENABLE", given, sizeof(given)))
 		(void)mt_config_value_parse(&row, given, &config.enable);
-	is_off = !mt_config_admits(&config, name);
+	is_admitted = mt_config_admits(&config, name);
 	free(name);
-	return is_off;
+	return !is_admitted;
 }
 
-const char *mt_target_why_asleep(const struct mt_process *process)
+enum mt_asleep mt_target_asleep(const struct mt_process *process)
 {
-	if (mt_target_is_off(process))
-		return MT_TARGET_OFF;
-	return mt_target_is_small(process)
-		       ? "it holds less anonymous memory than MT_MIN_MB; started with MT_MIN_MB=0 "
-			 "it has figures"
-		       : "malloc has allocated little in it since its start or its fork, or it can "
-			 "start no thread";
+	return is_off(process)     ? MT_ASLEEP_OFF
+	       : is_small(process) ? MT_ASLEEP_SMALL
+				   : MT_ASLEEP_LITTLE;
+}
+
+const char *mt_target_asleep_text(enum mt_asleep reason)
+{
+	static const char *const texts[] = {
+#define X(name, text) text,
+		MT_ASLEEP_REASONS(X)
+#undef X
+	};
+
+	return texts[reason];
 }
 
 enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
@@ -338,7 +346,7 @@ enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 {
 	mt_error_say("process %d (%s): %s%s%s", (int)process->pid, process->comm, why->text,
 		     why->lacks_files ? ": " : "",
-		     why->lacks_files ? mt_target_why_asleep(process) : "");
+		     why->lacks_files ? mt_target_asleep_text(mt_target_asleep(process)) : "");
 	if (error == MT_ERR_FOREIGN &&
 	    (!process->shimmed || (geteuid() != 0 && geteuid() != process->uid)))
 		return MT_EXIT_NOT_PERMITTED;

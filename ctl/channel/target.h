@@ -55,17 +55,26 @@ enum mt_exit mt_target_choose(const char *word, bool is_tree, pid_t *out);
 enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 			    const struct mt_error_reason *why);
 
-/* Returns whether a process that is asleep holds less anonymous memory than its MT_MIN_MB. If not,
- * it was forked with its memory, or has it from elsewhere than malloc. */
-bool mt_target_is_small(const struct mt_process *process);
+/* Why a process that carries the shim has no files, with what is printed of it. LITTLE: it holds
+ * MT_MIN_MB, of which malloc has allocated little since its start or its fork; or the kernel has
+ * refused its worker, which cannot be told from outside. */
+#define MT_ASLEEP_REASONS(X)                                                                       \
+	X(LITTLE, "malloc has allocated little in it since its start or its fork, or it can "      \
+		  "start no thread")                                                               \
+	X(SMALL, "it holds less anonymous memory than MT_MIN_MB; started with MT_MIN_MB=0 it has " \
+		 "figures")                                                                        \
+	X(OFF, "MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of this program")                     \
+	X(RECORDED, "malloc has allocated little, settings keep it out, or MT_MIN_MB is large")
 
-/* Returns whether MT_ENABLE, MT_ONLY or MT_EXCLUDE keep the shim out of this program, by its
- * environment and its command line. */
-bool mt_target_is_off(const struct mt_process *process);
-#define MT_TARGET_OFF "MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of this program"
+enum mt_asleep {
+#define X(name, text) MT_ASLEEP_##name,
+	MT_ASLEEP_REASONS(X)
+#undef X
+};
 
-/* Returns why a process without files is asleep. Reads its status and its environment. */
-const char *mt_target_why_asleep(const struct mt_process *process);
+/* Returns why a process without files is asleep, by its status, command line and environment. */
+enum mt_asleep mt_target_asleep(const struct mt_process *process);
+const char *mt_target_asleep_text(enum mt_asleep reason);
 
 /* Finds the process of a word, with the shim or without. */
 enum mt_exit mt_target_find_any(const char *word, bool is_tree, struct mt_process *out);

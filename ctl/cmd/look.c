@@ -34,10 +34,9 @@ static void describe_trim(const struct mt_look *look, struct mt_look_trim *out)
 			 "nothing by malloc_trim, which is glibc's: `mtctl trim %d` purges the "
 			 "shim's jemalloc, and `mtctl stat %d` says how much is reusable",
 			 (int)look->process.pid, (int)look->process.pid);
-	else if (!is_glibc && look->how == MT_LOOK_STATIC)
+	else if (look->how == MT_LOOK_STATIC || look->how == MT_LOOK_ASLEEP)
 		snprintf(out->text, sizeof(out->text),
-			 "cannot be told: the program is static, and its maps do not name its "
-			 "allocator");
+			 "cannot be told, since the maps do not name its allocator");
 	else if (!is_glibc)
 		snprintf(out->text, sizeof(out->text),
 			 "nothing: malloc_trim is glibc's, and %s serves malloc",
@@ -171,6 +170,9 @@ static void print_allocator(const struct mt_look *look)
 		printf("  %s (%s)\n", look->allocator,
 		       look->allocator_file[0] ? look->allocator_file : "libc");
 		break;
+	case MT_LOOK_ASLEEP:
+		puts("  glibc, or the shim's jemalloc: which of them, only an awake process tells");
+		break;
 	case MT_LOOK_STATIC:
 		puts("  cannot be told: the program is linked statically");
 		break;
@@ -232,8 +234,8 @@ static void print_start(const struct mt_look *look)
 
 	print_title("START IT UNDER THE SHIM");
 	if (look->process.shimmed) {
-		printf("  It carries the shim: mtctl stat %d, mtctl diagnose %d say more.\n",
-		       (int)look->process.pid, (int)look->process.pid);
+		printf("  It carries the shim: mtctl diagnose %d says more.\n",
+		       (int)look->process.pid);
 		return;
 	}
 	if (obstacle) {
@@ -309,7 +311,8 @@ static json_t *parts_json(const struct mt_look *look)
 
 static json_t *allocator_json(const struct mt_look *look)
 {
-	static const char *const words[] = {"unknown", "library", "program", "libc", "static"};
+	static const char *const words[] = {"unknown", "asleep", "library",
+					    "program", "libc",   "static"};
 	json_t *object = json_object();
 
 	mt_json_set_text_or_null(object, "name", look->allocator);

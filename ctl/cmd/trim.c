@@ -222,8 +222,7 @@ static int finish_one(const struct trim *trim, const struct mt_process *process,
 		mt_process_say(process, error_text);
 	else if (reply->error && !trim->json)
 		printf("process %d (%s): asleep: %s\n", (int)process->pid, process->comm,
-		       mt_target_is_small(process) ? "nothing to trim"
-						   : mt_target_why_asleep(process));
+		       mt_target_asleep_text(mt_target_asleep(process)));
 	else if (!reply->error && !trim->json)
 		print_cleanup(process, &reply->cleanup);
 	if (mt_trim_reply_exit(reply) == MT_EXIT_OK && trim->check && reply->cleanup.result != 1)

@@ -226,14 +226,14 @@ struct mt_facts {
 	double age_s; /* since the start of the process, at the end; 0: not known */
 	/* neither awake nor asleep: it does not carry the shim, or its file is refused */
 	bool awake, asleep, ended, interrupted;
-	bool is_off;          /* asleep for good: mt_target_is_off */
+	enum mt_asleep asleep_reason;
 	bool has_exec;        /* ended, since another program runs in its place */
 	bool is_file_refused; /* and not its directory */
 	bool is_stopped;      /* at the last sample: by SIGSTOP, or by a debugger */
 	bool has_woken;       /* since the first sample: those before are dropped */
 	/* of the last samples in a row: it did not reply, since it is stopped or hangs */
 	unsigned silent_count;
-	char why_not[160]; /* then: why it has no published values */
+	char why_not[160]; /* not awake: why it has no published values */
 	bool is_one_look;  /* not of diagnose: one sample, and the history */
 	uint64_t old_ns;   /* of one look: age of its figures if it does not reply; 0: it does */
 	/* of the kernel, at the first and at the last sample; 0: not known */

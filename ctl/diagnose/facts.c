@@ -650,12 +650,15 @@ static enum mt_err read_published(struct mt_facts *facts, struct mt_error_reason
 
 	facts->awake = error == MT_ERR_OK;
 	facts->asleep = error == MT_ERR_NOT_AVAILABLE && facts->process.shimmed;
-	facts->is_off = facts->asleep && mt_target_is_off(&facts->process);
 	facts->is_file_refused = error == MT_ERR_INVALID;
 	if (!facts->process.shimmed) {
 		snprintf(facts->why_not, sizeof(facts->why_not), "it does not carry the shim");
 		mt_start_command_say(&facts->process, facts->start_command,
 				     sizeof(facts->start_command));
+	} else if (facts->asleep) {
+		facts->asleep_reason = mt_target_asleep(&facts->process);
+		snprintf(facts->why_not, sizeof(facts->why_not), "asleep: %s",
+			 mt_target_asleep_text(facts->asleep_reason));
 	} else if (error) {
 		snprintf(facts->why_not, sizeof(facts->why_not), "%.150s", why->text);
 	}

@@ -128,7 +128,12 @@ static void fill_process(const struct mt_recording_process *from, struct mt_fact
 	snprintf(out->process.command, sizeof(out->process.command), "%s", from->command);
 	out->process.shimmed = strcmp(from->state, "plain") != 0;
 	out->asleep &= strcmp(from->state, "refused") != 0;
-	if (!out->awake && !out->asleep)
+	if (!out->process.shimmed)
+		snprintf(out->why_not, sizeof(out->why_not), "it did not carry the shim");
+	else if (out->asleep)
+		snprintf(out->why_not, sizeof(out->why_not), "asleep: %s",
+			 mt_target_asleep_text(MT_ASLEEP_RECORDED));
+	else if (!out->awake)
 		snprintf(out->why_not, sizeof(out->why_not), "%s", from->why);
 }
 
@@ -142,6 +147,7 @@ void mt_recorded_facts(const struct mt_recording *recording, struct mt_facts *ou
 	out->process = (struct mt_process){.pid = (pid_t)recording->pid, .shimmed = true};
 	out->source = MT_FACTS_RECORDED;
 	out->asleep = !out->awake;
+	out->asleep_reason = MT_ASLEEP_RECORDED;
 	if (root)
 		fill_process(root, out);
 	out->is_python = strncmp(out->process.comm, "python", strlen("python")) == 0;

@@ -197,8 +197,7 @@ void mt_rule_untouched(const struct mt_facts *facts, struct mt_diagnosis *out)
 void mt_rule_state(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	if (facts->asleep)
-		mt_finding_note(out, MT_NOTE, "asleep", NULL, "asleep: it carries the shim, but %s",
-				mt_target_why_asleep(&facts->process));
+		mt_finding_note(out, MT_NOTE, "asleep", NULL, "%s", facts->why_not);
 	else if (!facts->awake)
 		mt_finding_note(out, MT_WARN, "refused",
 				facts->is_file_refused || strstr(facts->why_not, "out of reach")

@@ -265,8 +265,10 @@ static void find_marked(const struct window *window, struct levels *out, struct 
 	}
 }
 
-/* The level of each part of the time is its median. The grain is three standard errors of the
- * difference of two medians, from the differences of neighbours: a slow rise is not in them. */
+/* The level of each part of the time is its median. A part without a point, in which the process
+ * published nothing since nothing moved, has the level of the last point before. The grain is three standard
+ * errors of the difference of two medians, from the differences of neighbours: a slow rise is not
+ * in them. */
 static void find_parts(const struct window *window, struct levels *out)
 {
 	const struct mt_trend_point *points = window->at;
@@ -284,10 +286,9 @@ static void find_parts(const struct window *window, struct levels *out)
 
 		for (; i < n && (points[i].at_s < end || part == MT_TREND_PARTS - 1); i++)
 			values[count++] = points[i].value;
-		if (!count)
-			continue;
-		out->at[out->count].at_s = (points[first].at_s + points[i - 1].at_s) / 2;
-		out->at[out->count++].value = median(values, count);
+		out->at[out->count].at_s =
+			count ? (points[first].at_s + points[i - 1].at_s) / 2 : end - span / 2;
+		out->at[out->count++].value = count ? median(values, count) : points[i - 1].value;
 	}
 }
 
@@ -388,7 +389,7 @@ static double rise_end(const struct levels *levels, double growth, double least)
 	return levels->at[i].at_s;
 }
 
-/* The time of the last point below the middle of the one large step. */
+/* The time of the first point above the middle of the one large step. */
 static double step_time(const struct window *window, const struct levels *levels)
 {
 	size_t largest = 1;
@@ -399,9 +400,10 @@ static double step_time(const struct window *window, const struct levels *levels
 		    levels->at[largest].value - levels->at[largest - 1].value)
 			largest = i;
 	middle = (levels->at[largest].value + levels->at[largest - 1].value) / 2;
-	for (size_t i = 0; i < window->count && window->at[i].at_s <= levels->at[largest].at_s; i++)
+	for (size_t i = 0; i + 1 < window->count && window->at[i].at_s <= levels->at[largest].at_s;
+	     i++)
 		if (window->at[i].value < middle)
-			at_s = window->at[i].at_s;
+			at_s = window->at[i + 1].at_s;
 	return at_s;
 }
 

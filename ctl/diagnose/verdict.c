@@ -136,43 +136,26 @@ static double explained_growth(const struct mt_facts *facts, const struct mt_dia
 	return heap + rest;
 }
 
-/* Returns anonymous bytes of a process whose shim is asleep that malloc cannot have allocated. A
- * recording has no MT_MIN_MB. */
-static uint64_t diagnose_past_malloc(const struct mt_facts *facts)
+/* Returns anonymous bytes of a process whose shim is asleep that malloc has not allocated, unless
+ * the kernel has refused its worker. */
+static uint64_t uncounted_bytes(const struct mt_facts *facts)
 {
 	const char *min_mb = mt_facts_variable(facts, "MT_MIN_MB");
 	uint64_t most_mb = MT_DIAGNOSE_ASLEEP_MB,
 		 anon = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, anon_bytes));
 
-	if (!facts->asleep || facts->is_off || !facts->samples_count || facts->process.is_fork ||
-	    facts->source == MT_FACTS_RECORDED)
+	if (!facts->asleep || facts->asleep_reason != MT_ASLEEP_LITTLE || !facts->samples_count ||
+	    facts->process.is_fork)
 		return 0;
 	if (min_mb && (!mt_text_parse_u64(min_mb, &most_mb) || most_mb > UINT64_MAX / MT_MIB))
 		return 0;
 	return mt_sat_sub(anon, most_mb * MT_MIB + mt_facts_last(facts)->arenas_bytes);
 }
 
-static bool sleeps_by_choice(const struct mt_facts *facts)
-{
-	return facts->asleep && !facts->is_off && !facts->process.is_fork &&
-	       mt_facts_variable(facts, "MT_MIN_MB") && !diagnose_past_malloc(facts);
-}
-
-/* Why there are no figures. The shim sleeps while malloc has allocated little: other memory comes
- * from elsewhere, such as V8's heap; or while the user's MT_MIN_MB is not reached. */
 static void show_sleep(const struct mt_facts *facts, struct mt_finding *finding)
 {
-	if (facts->asleep && !facts->process.shimmed)
-		mt_finding_show(finding, "the shim", "asleep", 0, "not in the process");
-	else if (facts->asleep)
-		mt_finding_show(finding, "the shim", "asleep", 1, "asleep: %s",
-				facts->is_off             ? MT_TARGET_OFF
-				: sleeps_by_choice(facts) ? "MT_MIN_MB is not reached"
-				: facts->source == MT_FACTS_RECORDED
-					? "malloc has allocated little, or MT_MIN_MB is large"
-					: "malloc has allocated little");
-	else if (!facts->awake && facts->process.shimmed && *facts->why_not)
-		mt_finding_show(finding, "the shim", "asleep", 0, "%s", facts->why_not);
+	if (!facts->awake && *facts->why_not)
+		mt_finding_show(finding, "the shim", "asleep", facts->asleep, "%s", facts->why_not);
 }
 
 /* Whose memory it is that malloc does not allocate, as far as that is known: the user's
@@ -211,42 +194,49 @@ static void show_uncounted(const struct mt_facts *facts, struct mt_finding *find
 			facts->last.head.allocator);
 }
 
-static void show_past_malloc(const struct mt_facts *facts, struct mt_finding *finding)
+static void show_uncounted_bytes(const struct mt_facts *facts, struct mt_finding *finding)
 {
-	uint64_t past = diagnose_past_malloc(facts);
+	uint64_t bytes = uncounted_bytes(facts);
 	bool is_managed;
 	const char *owner = past_malloc_owner(facts, &is_managed);
 
-	if (!past)
+	if (!bytes)
 		return;
 	mt_finding_bytes(finding, "anonymous, by the kernel", "anon_bytes",
 			 mt_facts_last(facts)->anon_bytes);
-	mt_finding_show(finding, "of it past malloc", "past_malloc_bytes", (double)past,
-			"%s at least, %s", mt_text_bytes(past).text,
-			owner ? owner : "by mmap, or an allocator that has no name here");
+	mt_finding_show(finding, "of it not counted", "past_malloc_bytes", (double)bytes,
+			"%s at least, %s", mt_text_bytes(bytes).text,
+			owner ? owner : "by mmap or an allocator that has no name here");
 }
 
-/* Memory that passes malloc by, and does not grow: an allocator that is known by name, or nobody
+static bool is_mostly_uncounted(const struct mt_facts *facts)
+{
+	uint64_t bytes = uncounted_bytes(facts);
+
+	return bytes >= PAST_BYTES &&
+	       (double)bytes >= (double)mt_facts_last(facts)->anon_bytes * PAST_SHARE;
+}
+
+/* Memory that nobody counts, and that does not grow: an allocator that is known by name, or nobody
  * knows what of it is in use. A runtime that returns memory itself is left alone. */
 void mt_rule_past_malloc(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	uint64_t past = diagnose_past_malloc(facts);
+	uint64_t bytes = uncounted_bytes(facts);
 	bool is_managed;
 	const char *owner = past_malloc_owner(facts, &is_managed);
 	struct mt_finding *finding;
 
-	if (past < PAST_BYTES || is_managed || out->anon.shape == MT_TREND_GROWS ||
-	    (double)past < (double)mt_facts_last(facts)->anon_bytes * PAST_SHARE)
+	if (!is_mostly_uncounted(facts) || is_managed || out->anon.shape == MT_TREND_GROWS)
 		return;
-	finding = owner ? mt_finding_add(out, MT_VERDICT_PRIVATE, (double)past, 0.8,
+	finding = owner ? mt_finding_add(out, MT_VERDICT_PRIVATE, (double)bytes, 0.8,
 					 "%s of anonymous memory pass malloc by, and the shim: %s",
-					 mt_text_bytes(past).text, owner)
-			: mt_finding_add(out, MT_VERDICT_UNKNOWN, (double)past, 0.8,
-					 "%s of anonymous memory pass malloc by: they are %s, and "
+					 mt_text_bytes(bytes).text, owner)
+			: mt_finding_add(out, MT_VERDICT_UNKNOWN, (double)bytes, 0.8,
+					 "nobody counts %s of anonymous memory: they are %s, and "
 					 "only the program knows what of them is in use",
-					 mt_text_bytes(past).text,
+					 mt_text_bytes(bytes).text,
 					 out->anon.shape == MT_TREND_FALLS ? "falling" : "flat");
-	show_past_malloc(facts, finding);
+	show_uncounted_bytes(facts, finding);
 	show_sleep(facts, finding);
 	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
 	if (mt_facts_variable(facts, "PYTHONMALLOC") && facts->is_python)
@@ -299,7 +289,7 @@ static bool may_build_up(const struct mt_facts *facts, const struct mt_trend *tr
 
 	return trend->shape == MT_TREND_GROWS && !trend->rounds &&
 	       trend->short_rounds < MT_TREND_ROUNDS_MIN && seconds < BUILD_UP_S &&
-	       (!(facts->awake || diagnose_past_malloc(facts)) || built >= BUILD_UP_SHARE * held);
+	       (!(facts->awake || uncounted_bytes(facts)) || built >= BUILD_UP_SHARE * held);
 }
 
 double mt_diagnose_build_up_trust(const struct mt_facts *facts, const struct mt_trend *trend,
@@ -360,7 +350,7 @@ void mt_rule_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
 	mt_finding_trend(finding, "RSS", "rss", &out->rss);
 	show_growth_by_part(facts, out, finding);
 	show_sleep(facts, finding);
-	show_past_malloc(facts, finding);
+	show_uncounted_bytes(facts, finding);
 	mt_diagnose_show_lines(facts, finding);
 	if (facts->threads_last > facts->threads_first)
 		mt_finding_advise(finding,
@@ -383,12 +373,9 @@ void mt_rule_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
 			"Run mtctl diagnose PID --for %s: growth that goes on for so long "
 			"is not of a program that loads its data.",
 			mt_diagnose_time(BUILD_UP_S).text);
-	if (facts->awake || diagnose_past_malloc(facts))
+	if (facts->awake || uncounted_bytes(facts))
 		mt_finding_advise(finding, "Look for memory mapped past malloc: mmap in libraries, "
 					   "thread stacks, JIT code.");
-	else if (sleeps_by_choice(facts))
-		mt_finding_advise(finding, "Start it with MT_MIN_MB=0: then it has figures of what "
-					   "of it is live.");
 	else if (!facts->asleep && facts->process.shimmed)
 		mt_finding_advise(finding, "See what mtctl doctor PID says of its files.");
 }
@@ -737,7 +724,8 @@ static void decide_healthy(const struct mt_facts *facts, struct mt_diagnosis *ou
 {
 	bool calm = out->rss.shape == MT_TREND_FLAT || out->rss.shape == MT_TREND_FALLS ||
 		    out->rss.decided_s >= BUILD_UP_S || facts->age_s >= WARM_S;
-	bool passed_by = diagnose_past_malloc(facts) >= PAST_BYTES;
+	bool is_managed,
+		passed_by = past_malloc_owner(facts, &is_managed) && is_mostly_uncounted(facts);
 	struct mt_short_text garbage = {""};
 	struct mt_finding *finding;
 	char level[200];
@@ -760,7 +748,7 @@ static void decide_healthy(const struct mt_facts *facts, struct mt_diagnosis *ou
 	show_heap(facts, finding);
 	show_uncollected(facts, finding);
 	show_sleep(facts, finding);
-	show_past_malloc(facts, finding);
+	show_uncounted_bytes(facts, finding);
 	if (out->rss.rounds)
 		mt_finding_show(finding, "ups and downs", "rounds_seen_count",
 				(double)out->rss.rounds, "%zu", out->rss.rounds);

@@ -136,7 +136,8 @@ static void read_program(struct mt_look *out)
 			continue;
 		if (strcmp(traces[i].name, "Go") == 0) {
 			out->is_go = true;
-		} else if (out->how == MT_LOOK_UNKNOWN && !out->is_python) {
+		} else if ((out->how == MT_LOOK_UNKNOWN || out->how == MT_LOOK_ASLEEP) &&
+			   !out->is_python) {
 			/* CPython 3.13 and later has texts of mimalloc, and malloc of libc */
 			out->how = MT_LOOK_IN_FILE;
 			snprintf(out->allocator, sizeof(out->allocator), "%s", traces[i].name);
@@ -172,18 +173,23 @@ static void note_file(const char *path, struct files *files, struct mt_look *out
 	snprintf(out->allocator_file, sizeof(out->allocator_file), "%.95s", base);
 }
 
-/* The maps do not tell the jemalloc in the shim; its stats file does. */
+/* The maps do not tell whether libc's malloc serves or the jemalloc in the shim; its stats file
+ * does. */
 static void ask_shim(struct mt_look *out)
 {
 	struct mt_stats_head head;
 	struct mt_error_reason why;
 
-	if (!out->process.shimmed || mt_target_read_head(&out->process, &head, &why) ||
-	    head.mode != MT_MODE_JEMALLOC)
+	if (!out->process.shimmed)
 		return;
-	out->how = MT_LOOK_LIBRARY;
-	snprintf(out->allocator, sizeof(out->allocator), "jemalloc");
-	snprintf(out->allocator_file, sizeof(out->allocator_file), MT_SHIM_NAME);
+	if (mt_target_read_head(&out->process, &head, &why)) {
+		if (out->how == MT_LOOK_UNKNOWN && mt_target_asleep(&out->process) != MT_ASLEEP_OFF)
+			out->how = MT_LOOK_ASLEEP;
+	} else if (head.mode == MT_MODE_JEMALLOC) {
+		out->how = MT_LOOK_LIBRARY;
+		snprintf(out->allocator, sizeof(out->allocator), "jemalloc");
+		snprintf(out->allocator_file, sizeof(out->allocator_file), MT_SHIM_NAME);
+	}
 }
 
 static void read_allocator(struct mt_look *out)

@@ -33,6 +33,7 @@
 /* The allocator of a program is told by the first of these that holds. */
 enum mt_look_how {
 	MT_LOOK_UNKNOWN, /* its maps name no libc */
+	MT_LOOK_ASLEEP,  /* libc's own or the shim's jemalloc: it publishes which when awake */
 	MT_LOOK_LIBRARY, /* a library of an allocator is mapped */
 	MT_LOOK_IN_FILE, /* the program's own file has the texts of one */
 	MT_LOOK_LIBC,    /* libc's own: glibc, musl */
@@ -67,7 +68,7 @@ struct mt_look {
 	 * more. Full heaps that lie side by side look like one mapping and are not counted */
 	uint64_t arena_heaps_count;
 	enum mt_look_how how;
-	char allocator[32]; /* "glibc", "jemalloc", ...; "" for MT_LOOK_UNKNOWN and _STATIC */
+	char allocator[32]; /* "glibc", "jemalloc", ...; "" for MT_LOOK_UNKNOWN, _ASLEEP, _STATIC */
 	char allocator_file[96];
 	enum mt_obstacle obstacle;
 	bool is_python, is_go;

@@ -95,7 +95,7 @@ static void write_unknown(const char *what, const struct mt_report *report, FILE
 
 	fputs("<p class=\"note\">", to);
 	mt_html_textf(to, "%s nothing is known: %s.", what,
-		      *why ? why : "the process was asleep, or did not carry the shim");
+		      *why ? why : "it has published nothing for its last samples");
 	fputs("</p>\n", to);
 }
 

@@ -138,7 +138,7 @@ def test_limits_of_the_process_are_shown(looked, ctl, spawn, plain):
 def test_a_shimmed_process_is_seen_too_and_other_commands_are_named(ctl, fake):
 	pid = fake()
 
-	assert f"It carries the shim: mtctl stat {pid}" in ctl("look", pid).stdout
+	assert f"It carries the shim: mtctl diagnose {pid}" in ctl("look", pid).stdout
 
 
 def test_errors_tell_no_process_from_a_foreign_one(ctl, mtctl, spawn, plain, public):

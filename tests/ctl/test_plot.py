@@ -204,7 +204,7 @@ def test_without_the_shim_there_are_only_the_kernels_figures(record, ctl, tmp_pa
 	page = ctl("report", tmp_path / "run.jsonl", "-o", "-").stdout
 
 	assert done.returncode == 3
-	assert "not in the process" in page and "malloc has allocated little" not in page
+	assert "it did not carry the shim" in page and "malloc has allocated little" not in page
 	assert {line["state"] for line in of_kind(lines, "process")} == {"plain"}
 	assert max(line["rss_bytes"] for line in of_kind(lines, "sample")) > 80 * MB
 	assert not any("heap_live_bytes" in line for line in lines) and not of_kind(lines, "cleanup")

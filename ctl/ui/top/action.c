@@ -86,7 +86,7 @@ static bool fail(struct mt_top_action *action, struct mt_top_outcome *out, enum 
 {
 	if (error == MT_ERR_NOT_AVAILABLE)
 		finish(action, out, MT_STYLE_WARN, "asleep: %s",
-		       mt_target_why_asleep(&action->call.process));
+		       mt_target_asleep_text(mt_target_asleep(&action->call.process)));
 	else
 		finish(action, out, MT_STYLE_BAD, "%s", why->text);
 	return true;

@@ -390,7 +390,7 @@ static void add_unknown(const struct mt_top_details *details, struct mt_top_page
 {
 	if (details->row.state == MT_PROCESS_ASLEEP)
 		mt_top_page_add(page, MT_STYLE_PLAIN, " asleep: %s",
-				mt_target_why_asleep(&details->row.process));
+				mt_target_asleep_text(mt_target_asleep(&details->row.process)));
 	else
 		mt_top_page_add(page, MT_STYLE_BAD, " %s", details->why.text);
 }

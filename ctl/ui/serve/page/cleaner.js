@@ -81,7 +81,7 @@ function resultText(process) {
 	const record = process?.record;
 
 	if (process?.state === "asleep")
-		return {text: "Asleep: nothing to trim.", state: ""};
+		return {text: "Asleep: mtctl stat says why.", state: ""};
 	if (!record)
 		return {text: process?.error ?? "It answered, but left no record.", state: "bad"};
 	const parts = [layer("RSS", record.rss_before_bytes, record.rss_after_bytes)];

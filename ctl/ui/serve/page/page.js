@@ -78,7 +78,7 @@ async function lookAtChosen() {
 		return showGone(goneText(pid));
 	if (row.state !== "awake") {
 		details.begin(row);
-		return showGone(row.state === "asleep" ? "Asleep: too small to be looked after, and nothing to trim." :
+		return showGone(row.state === "asleep" ? "Asleep: mtctl stat says why." :
 			row.state === "refused" ? "Its file or its MT_DIR is refused: mtctl stat says why." :
 			"It does not answer: its mappings cannot be read in time.");
 	}
