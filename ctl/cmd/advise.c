@@ -17,13 +17,14 @@ static void print_text(const struct mt_facts *facts, const struct mt_diagnosis *
 {
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
 	struct mt_memory_parts parts = mt_memory_parts_of_snapshot(now, now->rss_bytes);
+	bool is_known = mt_memory_parts_are_known(now);
 	double awake_s = mt_diagnose_awake_s(facts);
 
 	printf("process %d (%s): RSS %s (at most %s), live %s, reusable %s; %s and %s in %.0f s\n",
 	       (int)facts->process.pid, facts->process.comm, mt_text_bytes(now->rss_bytes).text,
 	       mt_text_bytes(now->rss_peak_bytes).text,
-	       mt_text_bytes(parts.bytes[MT_PART_LIVE]).text,
-	       mt_text_bytes(parts.bytes[MT_PART_REUSABLE]).text,
+	       is_known ? mt_text_bytes(parts.bytes[MT_PART_LIVE]).text : "not known",
+	       is_known ? mt_text_bytes(parts.bytes[MT_PART_REUSABLE]).text : "not known",
 	       mt_text_counted(now->light_count + now->heavy_count, "cleanup", "cleanups").text,
 	       mt_text_counted(now->purge_count, "purge", "purges").text, awake_s);
 	if (!found->count)

@@ -131,7 +131,7 @@ static void add_sums(const struct view *view, struct mt_table *table,
 					  *tree = entry ? &entry->tree : &view->processes->total;
 	unsigned has = MT_SUM_any;
 
-	if (!entry || entry->state == MT_PROCESS_AWAKE)
+	if (sums->parts.bytes[MT_PART_LIVE])
 		has |= MT_SUM_heap;
 	if (!entry || entry->uses_cuda)
 		has |= MT_SUM_gpu;

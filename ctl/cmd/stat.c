@@ -151,6 +151,7 @@ static void print_rank(const struct mt_stats_head *head)
 static void print_parts(const struct mt_stats_snapshot *now)
 {
 	const struct mt_memory_parts parts = mt_memory_parts_of_snapshot(now, now->rss_bytes);
+	const bool is_known = mt_memory_parts_are_known(now);
 	int columns, rows, cells = BAR_CELLS;
 
 	mt_table_screen(&columns, &rows);
@@ -160,12 +161,17 @@ static void print_parts(const struct mt_stats_snapshot *now)
 	       mt_parts_bar(&parts, now->rss_bytes, cells).text);
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
 		printf("  %-8s %10s  %s %s\n", mt_memory_part_word((enum mt_memory_part)i),
-		       mt_text_bytes(parts.bytes[i]).text,
+		       is_known || i >= MT_PART_FILES ? mt_text_bytes(parts.bytes[i]).text : "-",
 		       mt_parts_bar_cell((enum mt_memory_part)i).text,
 		       mt_memory_part_meaning((enum mt_memory_part)i));
-	printf(LABEL "%10s  the highest RSS; highest live at a tick %s\n", "peak",
-	       mt_text_bytes(now->rss_peak_bytes).text,
-	       mt_text_bytes(now->heap_live_peak_bytes).text);
+	if (!is_known)
+		puts("           live and reusable are in other: the allocator does not count "
+		     "them");
+	printf(LABEL "%10s  the highest RSS", "peak", mt_text_bytes(now->rss_peak_bytes).text);
+	if (is_known)
+		printf("; highest live at a tick %s",
+		       mt_text_bytes(now->heap_live_peak_bytes).text);
+	putchar('\n');
 }
 
 /* Returns what the memory cgroup is charged for anonymous memory; 0 if it has other processes,

@@ -24,11 +24,12 @@ static void add_json(json_t *array, const struct mt_process *process,
 		     const struct mt_stats_snapshot *now)
 {
 	json_t *object = mt_process_json(process);
+	bool is_known = now && mt_memory_parts_are_known(now);
 
 	if (now) {
 		mt_json_set_u64(object, "rss_bytes", now->rss_bytes);
-		mt_json_set_u64(object, "heap_live_bytes", now->heap_live_bytes);
-		mt_json_set_u64(object, "heap_dirty_bytes", now->heap_dirty_bytes);
+		mt_json_set_u64_if(object, "heap_live_bytes", is_known, now->heap_live_bytes);
+		mt_json_set_u64_if(object, "heap_dirty_bytes", is_known, now->heap_dirty_bytes);
 		mt_json_set_u64(object, "gpu_idle_bytes", now->gpu_idle_bytes);
 	} else {
 		mt_json_set_text(object, "state", "asleep");
@@ -43,11 +44,12 @@ static void add_row(struct mt_table *table, const struct mt_process *process,
 	uint64_t rss_bytes = now ? now->rss_bytes : process->rss_bytes;
 	struct mt_memory_parts parts = now ? mt_memory_parts_of_snapshot(now, rss_bytes)
 					   : mt_memory_parts_unknown(rss_bytes);
+	bool is_known = now && mt_memory_parts_are_known(now);
 
 	mt_table_addf(table, "%d", (int)process->pid);
 	mt_table_add_bytes(table, true, rss_bytes);
-	mt_table_add_bytes(table, now, parts.bytes[MT_PART_LIVE]);
-	mt_table_add_bytes(table, now, parts.bytes[MT_PART_REUSABLE]);
+	mt_table_add_bytes(table, is_known, parts.bytes[MT_PART_LIVE]);
+	mt_table_add_bytes(table, is_known, parts.bytes[MT_PART_REUSABLE]);
 	mt_table_add_bytes(table, now && now->gpu_idle_bytes, now ? now->gpu_idle_bytes : 0);
 	mt_table_addf(table, "%s%.*s", now ? "" : "asleep: ", mt_text_fit(process->command, 72),
 		      process->command);

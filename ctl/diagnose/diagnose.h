@@ -436,13 +436,6 @@ static inline const struct mt_stats_snapshot *mt_facts_now(const struct mt_facts
 	return &facts->last.head.snapshot;
 }
 
-/* Returns whether the allocator counts what is live; else its figures are all 0. */
-static inline bool mt_diagnose_counts_heap(const struct mt_stats_snapshot *from)
-{
-	return from->heap_live_bytes || from->heap_allocated_bytes || from->heap_resident_bytes ||
-	       from->heap_mapped_bytes;
-}
-
 /* Returns whether the live bytes of malloc are known: the process is awake, and its allocator
  * counts them. */
 bool mt_diagnose_knows_live(const struct mt_facts *facts);

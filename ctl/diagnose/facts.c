@@ -465,7 +465,7 @@ static void fill_heap(const struct mt_stats_snapshot *from, struct mt_sample *to
 	if (top && top < from->heap_live_bytes)
 		top = from->heap_live_bytes;
 	to->outside_bytes = top ? mt_sat_sub(anon + to->swap_bytes, top) : 0;
-	if (mt_diagnose_counts_heap(from))
+	if (mt_memory_parts_are_known(from))
 		to->slack_bytes = mt_sat_sub(top && top < anon ? top : anon, from->heap_live_bytes);
 }
 

@@ -127,7 +127,8 @@ static void fill_process(const struct mt_recording_process *from, struct mt_fact
 	snprintf(out->process.comm, sizeof(out->process.comm), "%s", from->comm);
 	snprintf(out->process.command, sizeof(out->process.command), "%s", from->command);
 	out->process.shimmed = strcmp(from->state, "plain") != 0;
-	out->asleep &= strcmp(from->state, "refused") != 0;
+	out->awake |= strcmp(from->state, "awake") == 0; /* its allocator may count nothing */
+	out->asleep = !out->awake && strcmp(from->state, "refused") != 0;
 	if (!out->process.shimmed)
 		snprintf(out->why_not, sizeof(out->why_not), "it did not carry the shim");
 	else if (out->asleep)

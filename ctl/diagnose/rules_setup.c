@@ -42,6 +42,18 @@ void mt_rule_old_library(const struct mt_facts *facts, struct mt_diagnosis *out)
 				"one, or removed");
 }
 
+static bool is_preloaded_first(const struct mt_process *process)
+{
+	char list[PATH_MAX], *rest = list, *entry;
+
+	if (!mt_process_environ(process->pid, "LD_PRELOAD", list, sizeof(list)))
+		return false;
+	do
+		entry = strsep(&rest, " :");
+	while (entry && !*entry);
+	return entry && mt_preload_is_shim(entry);
+}
+
 void mt_rule_allocator(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_head *head = &facts->last.head;
@@ -50,13 +62,15 @@ void mt_rule_allocator(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 	mt_finding_note(
 		out,
-		is_unknown || is_shadowed      ? MT_WARN
-		: mt_stats_stays_on_libc(head) ? MT_NOTE
-					       : MT_OK,
+		is_unknown || is_shadowed    ? MT_WARN
+		: head->mode == MT_MODE_LIBC ? MT_NOTE
+					     : MT_OK,
 		"allocator",
-		is_shadowed  ? "something else serves malloc: put libmtshim.so first in LD_PRELOAD"
-		: is_unknown ? "its heap is only counted; MT_ALLOCATOR=jemalloc replaces it"
-			     : NULL,
+		is_shadowed && is_preloaded_first(&facts->process)
+			? NULL /* the program's own malloc */
+		: is_shadowed ? "something else serves malloc: put libmtshim.so first in LD_PRELOAD"
+		: is_unknown  ? "its heap is not counted; MT_ALLOCATOR=jemalloc replaces it"
+			      : NULL,
 		"allocator: %s, mode %s", head->allocator, mt_stats_word_mode(head->mode));
 	add_fact(out, "evidence", head->evidence);
 	add_fact(out, "conf", head->conf);

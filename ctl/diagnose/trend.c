@@ -266,9 +266,9 @@ static void find_marked(const struct window *window, struct levels *out, struct 
 }
 
 /* The level of each part of the time is its median. A part without a point, in which the process
- * published nothing since nothing moved, has the level of the last point before. The grain is three standard
- * errors of the difference of two medians, from the differences of neighbours: a slow rise is not
- * in them. */
+ * published nothing since nothing moved, has the level of the last point before. The grain is three
+ * standard errors of the difference of two medians, from the differences of neighbours: a slow rise
+ * is not in them. */
 static void find_parts(const struct window *window, struct levels *out)
 {
 	const struct mt_trend_point *points = window->at;

@@ -97,7 +97,7 @@ static struct mt_trend trend_of(const struct mt_facts *facts, size_t offset, boo
 
 bool mt_diagnose_knows_live(const struct mt_facts *facts)
 {
-	return facts->awake && (mt_diagnose_counts_heap(mt_facts_now(facts)) ||
+	return facts->awake && (mt_memory_parts_are_known(mt_facts_now(facts)) ||
 				(facts->samples_count && mt_facts_last(facts)->live_bytes));
 }
 

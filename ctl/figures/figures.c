@@ -455,13 +455,8 @@ const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
 		{is_shadowed ? "something else serves malloc, of which the library has no profile"
 			     : head->evidence,
 		 "--python shows the lines of this Python program without a restart"}};
-	int row = is_shadowed || mt_stats_stays_on_libc(head) ? 2 : head->mode != MT_MODE_JEMALLOC;
+	int row = is_shadowed || head->mode == MT_MODE_LIBC ? 2 : head->mode != MT_MODE_JEMALLOC;
 
 	return head->snapshot.prof_state ? NULL
 					 : texts[row][head->python != MT_PYTHON_USES_UNKNOWN];
-}
-
-bool mt_stats_stays_on_libc(const struct mt_stats_head *head)
-{
-	return head->mode == MT_MODE_SYSTEM && strstr(head->evidence, " for good: ");
 }

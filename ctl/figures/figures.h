@@ -144,7 +144,4 @@ struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *clean
  * can. */
 const char *mt_stats_why_no_profile(const struct mt_stats_head *head);
 
-/* Returns whether libc's malloc serves though jemalloc should: the evidence says why. */
-bool mt_stats_stays_on_libc(const struct mt_stats_head *head);
-
 #endif

@@ -59,6 +59,12 @@ struct mt_memory_parts mt_memory_parts_unknown(uint64_t rss_bytes)
 	return (struct mt_memory_parts){.bytes[MT_PART_OTHER] = rss_bytes};
 }
 
+bool mt_memory_parts_are_known(const struct mt_stats_snapshot *now)
+{
+	return now->heap_live_bytes || now->heap_allocated_bytes || now->heap_resident_bytes ||
+	       now->heap_mapped_bytes;
+}
+
 void mt_memory_parts_add(struct mt_memory_parts *to, const struct mt_memory_parts *from)
 {
 	for (int i = 0; i < MT_PARTS_COUNT; i++)

@@ -55,6 +55,9 @@ struct mt_memory_parts mt_memory_parts_of_sample(const struct mt_stats_sample *s
 /* Of a process whose heap is not known (asleep): all of it is other memory. */
 struct mt_memory_parts mt_memory_parts_unknown(uint64_t rss_bytes);
 
+/* Returns whether the allocator counts what is live; else its figures are all 0. */
+bool mt_memory_parts_are_known(const struct mt_stats_snapshot *now);
+
 void mt_memory_parts_add(struct mt_memory_parts *to, const struct mt_memory_parts *from);
 
 /* Returns their sum: the RSS. */

@@ -95,7 +95,7 @@ static void write_unknown(const char *what, const struct mt_report *report, FILE
 
 	fputs("<p class=\"note\">", to);
 	mt_html_textf(to, "%s nothing is known: %s.", what,
-		      *why ? why : "it has published nothing for its last samples");
+		      *why ? why : "its last samples have none");
 	fputs("</p>\n", to);
 }
 

@@ -77,7 +77,8 @@
 	X(UNKNOWN, "")                                                                             \
 	X(SYSTEM, "system")                                                                        \
 	X(SHADOWED, "shadowed") /* another library's malloc stands before ours */                  \
-	X(JEMALLOC, "jemalloc") /* the embedded one */
+	X(JEMALLOC, "jemalloc") /* the embedded one */                                             \
+	X(LIBC, "system")       /* libc's, since the embedded one cannot serve: see evidence */
 
 enum mt_mode {
 #define X(name, text) MT_MODE_##name,

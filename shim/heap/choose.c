@@ -181,7 +181,7 @@ void mt_backend_use_sleeping(const struct mt_config *config)
 void mt_backend_use_glibc(const char *reason)
 {
 	staying.allocator = "glibc";
-	staying.mode = MT_MODE_SYSTEM;
+	staying.mode = MT_MODE_LIBC;
 	mt_format(staying.evidence, sizeof(staying.evidence), "libc's malloc for good: %s", reason);
 	use(&mt_glibc_backend, &staying);
 	mt_state_note_heap(staying.allocator, false);
