@@ -131,7 +131,8 @@ static void add_sums(const struct view *view, struct mt_table *table,
 					  *tree = entry ? &entry->tree : &view->processes->total;
 	unsigned has = MT_SUM_any;
 
-	if (sums->parts.bytes[MT_PART_LIVE])
+	if (!entry ||
+	    (entry->state == MT_PROCESS_AWAKE && mt_memory_parts_are_known(&entry->head.snapshot)))
 		has |= MT_SUM_heap;
 	if (!entry || entry->uses_cuda)
 		has |= MT_SUM_gpu;

@@ -44,9 +44,11 @@ struct samples {
 	size_t count;
 };
 
-/* Those of the root that can be diagnosed together: with figures of its heap, if there are any. */
+/* Those of the root that can be diagnosed together: of its last program, and with figures of its
+ * heap, if there are any. */
 static struct samples pick(const struct mt_recording *recording, bool *out_awake)
 {
+	const struct mt_recording_process *root = mt_recording_process(recording, recording->pid);
 	struct samples all = {.list = mt_error_check_memory(
 				      calloc(recording->samples_count + 1, sizeof(*all.list)))};
 
@@ -55,7 +57,7 @@ static struct samples pick(const struct mt_recording *recording, bool *out_awake
 		const struct mt_recording_sample *sample = &recording->samples[i];
 		bool has_heap = sample->bytes[MT_RECORDING_LIVE] != MT_RECORDING_UNKNOWN;
 
-		if (sample->pid != recording->pid ||
+		if (sample->pid != recording->pid || (root && sample->time_ns < root->program_ns) ||
 		    sample->bytes[MT_RECORDING_RSS] == MT_RECORDING_UNKNOWN ||
 		    (*out_awake && !has_heap))
 			continue;

@@ -36,6 +36,7 @@ struct watched {
 	uint64_t identity_ns;  /* when it was read; CLOCK_MONOTONIC */
 	uint64_t same_count;   /* readings with this identity */
 	uint64_t records_seen, rounds_seen, pressure_level;
+	uint64_t program_ns;   /* time of the first line after an exec; 0: none was seen */
 	uint64_t published_ns; /* time_ns of the figures that those are from */
 };
 
@@ -161,6 +162,8 @@ static json_t *recorder_process_line(const struct watched *watched,
 		mt_json_set_u64(line, "ppid", (uint64_t)process->parent);
 		mt_json_set_u64(line, "start_ns", recorder_start_ns(process));
 	}
+	if (watched->program_ns)
+		mt_json_set_u64(line, "program_ns", watched->program_ns);
 	if (watched->state != WATCHED_NEW)
 		mt_json_set_text(line, "state", states[watched->state]);
 	if (watched->state == WATCHED_REFUSED)
@@ -509,11 +512,14 @@ static uint64_t update_identity(const struct mt_recorder *recorder, struct watch
 /* Writes a process line if something has changed. Returns true if the head has been read. */
 static bool put_state(struct mt_recorder *recorder, struct watched *watched, uint64_t now_ns)
 {
+	uint64_t stack_start = watched->process.stack_start;
 	uint64_t identity = update_identity(recorder, watched);
 	uint32_t devices = watched->devices_count;
 	enum watched_state state;
 	struct mt_error_reason why = {.text = ""};
 
+	if (stack_start && watched->process.stack_start != stack_start)
+		watched->program_ns = now_ns;
 	state = read_state(recorder, watched, &why);
 	if (state == WATCHED_ASLEEP && watched->state == WATCHED_AWAKE &&
 	    identity == watched->identity &&

@@ -304,6 +304,7 @@ static void take_process(struct mt_recording *recording, const json_t *object, u
 	mt_json_get_text(object, "rank", process->rank, sizeof(process->rank));
 	mt_json_get_text(object, "state", process->state, sizeof(process->state));
 	mt_json_get_text(object, "why", process->why, sizeof(process->why));
+	(void)mt_json_get_u64(object, "program_ns", UINT64_MAX, &process->program_ns);
 	if (pid == recording->pid && json_object_get(object, "settings"))
 		keep(&recording->root, object);
 }

@@ -70,6 +70,7 @@ struct mt_recording_mark {
 struct mt_recording_process {
 	uint64_t pid;
 	char comm[32], command[160], rank[16];
+	uint64_t program_ns; /* earlier samples are of another program, before an exec; 0: none */
 	/* of its last line: its state, "" if unknown; and why its file is refused */
 	char state[12], why[160];
 };

@@ -35,7 +35,6 @@ Test(top_columns, fragmentation_is_what_no_cleanup_returns_of_the_resident_heap)
 {
 	struct mt_process_list_entry entry = {.state = MT_PROCESS_AWAKE};
 
-	entry.own.parts.bytes[MT_PART_LIVE] = 60 * MB;
 	entry.head.snapshot.heap_live_bytes = 60 * MB;
 	entry.head.snapshot.heap_dirty_bytes = 70 * MB;
 	entry.head.snapshot.heap_active_bytes = 120 * MB;
