@@ -18,28 +18,24 @@
 struct wanted {
 	struct mt_sites_view view;
 	bool json, folded;
-	const char *pprof, *speedscope; /* NULL: none */
+	const char *pprof; /* NULL: none */
 	bool python;
 	uint64_t look_ms, frames; /* 0: not given */
 };
 
-static bool write_files(const struct wanted *wanted, const struct mt_sites *sites)
+static bool write_file(const struct wanted *wanted, const struct mt_sites *sites)
 {
 	struct mt_error_reason why;
-	enum mt_err error = MT_ERR_OK;
 
-	if (wanted->pprof)
-		error = mt_sites_write_pprof(sites, wanted->pprof, &why);
-	if (!error && wanted->speedscope)
-		error = mt_sites_write_speedscope(sites, &wanted->view, wanted->speedscope, &why);
-	if (error)
-		(void)mt_error_fail(MT_EXIT_USAGE, &why);
-	return !error;
+	if (!wanted->pprof || mt_sites_write_pprof(sites, wanted->pprof, &why) == MT_ERR_OK)
+		return true;
+	(void)mt_error_fail(MT_EXIT_USAGE, &why);
+	return false;
 }
 
 static int print(const struct wanted *wanted, const struct mt_sites *sites)
 {
-	if (!write_files(wanted, sites))
+	if (!write_file(wanted, sites))
 		return MT_EXIT_USAGE;
 	(wanted->json     ? mt_sites_print_json
 	 : wanted->folded ? mt_sites_print_folded
@@ -98,7 +94,7 @@ static int print_lines(const struct wanted *wanted, const struct mt_lines *lines
 	bool written;
 
 	mt_sites_of_lines(lines, &sites);
-	written = write_files(wanted, &sites);
+	written = write_file(wanted, &sites);
 	if (written && wanted->json)
 		mt_json_print(mt_lines_json(lines, &wanted->view), true);
 	else if (written && wanted->folded)
@@ -185,7 +181,6 @@ int mt_command_sites(int argc, char **argv)
 		{.name = "json", .target = &wanted.json},
 		{.name = "folded", .target = &wanted.folded},
 		{.name = "pprof", .target = &wanted.pprof, .take = mt_option_text},
-		{.name = "speedscope", .target = &wanted.speedscope, .take = mt_option_text},
 		{.name = "python", .target = &wanted.python},
 		{.name = "for",
 		 .target = &wanted.look_ms,

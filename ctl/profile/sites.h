@@ -142,8 +142,8 @@ void mt_sites_growth(const struct mt_sites *before, const struct mt_sites *after
 /* Returns the index of the first frame that is not a wrapper of an allocation function. */
 size_t mt_sites_first_frame(const struct mt_site *site);
 
-/* Options of printing; top 0: all. The files (pprof's gzip'ed profile.proto, speedscope's JSON)
- * have all sites. SYSTEM with the reason. */
+/* Options of printing; top 0: all. The file (pprof's gzip'ed profile.proto) has all
+ * sites. SYSTEM with the reason. */
 struct mt_sites_view {
 	const struct mt_process *process;
 	uint64_t top;
@@ -156,9 +156,6 @@ void mt_sites_print_json(const struct mt_sites *sites, const struct mt_sites_vie
 void mt_sites_print_folded(const struct mt_sites *sites, const struct mt_sites_view *view);
 enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path,
 				 struct mt_error_reason *why);
-enum mt_err mt_sites_write_speedscope(const struct mt_sites *sites,
-				      const struct mt_sites_view *view, const char *path,
-				      struct mt_error_reason *why);
 
 /* Returns how many of `count` sites, or lines, are printed. */
 size_t mt_sites_shown(const struct mt_sites_view *view, size_t count);

@@ -2,9 +2,7 @@
  *
  * pprof: a gzip'ed protobuf, profile.proto of github.com/google/pprof, with four kinds of messages
  * and a dozen fields. It contains the names. For the older text format pprof would read the
- * program's files again, which may be missing on another machine.
- *
- * speedscope: JSON, src/lib/file-format-spec.ts of github.com/jlfwong/speedscope. */
+ * program's files again, which may be missing on another machine. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -226,79 +224,6 @@ enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path,
 	if (error || good)
 		return error;
 	return mt_error_because(why, MT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
-}
-
-/* ---- speedscope ---- */
-
-/* A sampled profile: stacks of indices into the frames, outermost first, and their weights. Its
- * axis is the sum of the weights. */
-static json_t *speedscope_profile(const struct mt_sites *sites, const struct table *table,
-				  bool of_bytes)
-{
-	json_t *object = json_object(), *samples = json_array(), *weights = json_array();
-	uint64_t end = 0;
-
-	for (size_t i = 0; i < sites->count; i++) {
-		const struct mt_site *site = &sites->list[i];
-		uint64_t weight = of_bytes ? site->live_bytes : site->live_count;
-		json_t *stack = json_array();
-
-		for (size_t frame = site->frames_count; frame-- > 0;)
-			mt_json_append(stack, mt_json_u64(id_of(table, site->frames[frame]) - 1));
-		mt_json_append(samples, stack);
-		mt_json_append(weights, mt_json_u64(weight));
-		end += weight;
-	}
-	mt_json_set_text(object, "type", "sampled");
-	mt_json_set_text(object, "name", of_bytes ? "bytes" : "blocks");
-	mt_json_set_text(object, "unit", of_bytes ? "bytes" : "none");
-	mt_json_set_u64(object, "startValue", 0);
-	mt_json_set_u64(object, "endValue", end);
-	mt_json_set(object, "samples", samples);
-	mt_json_set(object, "weights", weights);
-	return object;
-}
-
-static json_t *speedscope_file(const struct mt_sites *sites, const struct mt_sites_view *view)
-{
-	struct table table = list_names(sites);
-	json_t *root = json_object(), *shared = json_object(), *frames = json_array(),
-	       *profiles = json_array();
-	char name[96];
-
-	snprintf(name, sizeof(name), "%s (%d)", view->process->comm, (int)view->process->pid);
-	for (size_t i = 0; i < table.count; i++) {
-		json_t *frame = mt_json_append_object(frames);
-
-		mt_json_set_text(frame, "name", table.names[i]);
-	}
-	mt_json_set(shared, "frames", frames);
-	mt_json_append(profiles, speedscope_profile(sites, &table, true));
-	mt_json_append(profiles, speedscope_profile(sites, &table, false));
-	mt_json_set_text(root, "$schema", "https://www.speedscope.app/file-format-schema.json");
-	mt_json_set_text(root, "exporter", "mtctl " MT_VERSION);
-	mt_json_set_text(root, "name", name);
-	mt_json_set_u64(root, "activeProfileIndex", 0);
-	mt_json_set(root, "shared", shared);
-	mt_json_set(root, "profiles", profiles);
-	free(table.names);
-	return root;
-}
-
-enum mt_err mt_sites_write_speedscope(const struct mt_sites *sites,
-				      const struct mt_sites_view *view, const char *path,
-				      struct mt_error_reason *why)
-{
-	FILE *file;
-	enum mt_err error = mt_outfile_stream(path, 0600, &file, why);
-	json_t *root;
-
-	if (error)
-		return error;
-	root = speedscope_file(sites, view);
-	json_dumpf(root, file, JSON_COMPACT);
-	json_decref(root);
-	return mt_outfile_finish(file, path, why);
 }
 
 /* ---- sites print ---- */

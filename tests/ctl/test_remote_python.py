@@ -1,4 +1,5 @@
 """CPython 3.14 and later without the shim: `mtctl look --gc` and `mtctl sites --python` by sys.remote_exec()."""
+import gzip
 import json
 import os
 import pathlib
@@ -11,7 +12,6 @@ import pytest
 
 from json_schema import fits
 from mtctl_helpers import MB, NO_ANSWER, NO_PROCESS, NOT_SHIMMED, PYTHON, USAGE, ctl, fake, plain  # noqa: F401 (fixtures)
-from speedscope import speedscope_stacks
 
 # Commands from stdin are run between two steps; a reply is one line. Garbage is in cycles.
 ACTOR = r'''
@@ -103,7 +103,7 @@ def test_a_collection_without_the_shim_frees_garbage_and_says_its_cost_before(ac
 def test_the_leaking_line_is_found_without_the_shim_and_nothing_is_left_behind(actor, ctl, tmp_path):
 	one = actor("-X", "dev", "-X", "warn_default_encoding", "-W", "error")
 
-	done = ctl("sites", one.pid, "--python", "--for=2", "--json", f"--speedscope={tmp_path}/lines.json")
+	done = ctl("sites", one.pid, "--python", "--for=2", "--json", f"--pprof={tmp_path}/lines.pb.gz")
 
 	assert done.returncode == 0, done.stderr
 	seen = fits("sites --python", done.stdout)
@@ -111,7 +111,7 @@ def test_the_leaking_line_is_found_without_the_shim_and_nothing_is_left_behind(a
 	assert (first["file"], first["line"], first["steady"]) == (f"{tmp_path}/actor.py", LEAK, True)
 	assert seen["ended_early"] is None and not seen["own_tracemalloc"] and 0 < seen["longest_stop_ns"] <= seen["stopped_ns"]
 	assert not any("mtctl" in frame["file"] for line in seen["lines"] for frame in line["stack"])
-	assert speedscope_stacks((tmp_path / "lines.json").read_text(), "bytes")
+	assert f"{tmp_path}/actor.py:{LEAK}".encode() in gzip.decompress((tmp_path / "lines.pb.gz").read_bytes())
 	assert done.stderr.index("does not carry the shim") < done.stderr.index("times as long")
 	assert left(one) == NOTHING_LEFT
 

@@ -17,7 +17,6 @@ import pytest
 import leftovers
 from json_schema import fits
 from mtctl_helpers import NOTHING, USAGE
-from speedscope import speedscope_stacks
 from people import needs_root, person, stage  # noqa: F401 (fixtures)
 
 pytestmark = pytest.mark.slow
@@ -232,22 +231,6 @@ def test_the_profile_for_pprof_says_the_same(leak, control, tmp_path):
 	assert dict(profile)[12] == seen["rate_bytes"] == 1 << 15
 
 
-def test_the_file_for_speedscope_says_the_same(leak, control, tmp_path):
-	one = leak(PROF="on", MT_MALLOC_CONF="lg_prof_sample:15")
-	one.tell("go")
-	path = tmp_path / "heap.speedscope.json"
-
-	done = control(one.env, "sites", one.pid, "--json", "--top=1", f"--speedscope={path}")
-
-	assert path.stat().st_mode & 0o777 == 0o600
-	seen = json.loads(done.stdout)
-	stacks = speedscope_stacks(path.read_text(), "bytes")
-	assert len(stacks) == seen["sites_count"] and sum(weight for _, weight in stacks) == seen["bytes"]
-	first = seen["sites"][0]
-	assert stacks[0] == (first["frames"], first["bytes"])
-	assert speedscope_stacks(path.read_text(), "none")[0] == (first["frames"], first["blocks_count"])
-
-
 # ---- where there is none ----
 
 def test_without_mt_prof_it_is_refused_with_the_sentence(leak, control, stats):
@@ -294,8 +277,7 @@ def test_switched_off_it_keeps_what_it_has(leak, control, stats):
 def test_wrong_use(leak, control):
 	one = leak(PROF="on")
 
-	for words in (["--top=x"], ["--diff=0"], ["--diff=x"], ["--no-such"], ["more"], ["--pprof=/proc/no/such"],
-	              ["--speedscope=/proc/no/such"]):
+	for words in (["--top=x"], ["--diff=0"], ["--diff=x"], ["--no-such"], ["more"], ["--pprof=/proc/no/such"]):
 		assert control(one.env, "sites", one.pid, *words).returncode == USAGE, words
 
 

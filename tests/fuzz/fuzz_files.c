@@ -336,11 +336,6 @@ static void print_sites(const struct mt_sites *sites, uint64_t over_ms)
 	text = fuzz_output_end(&bytes);
 	fuzz_expect_json("sites --json", text, bytes);
 	fuzz_expect(mt_sites_write_pprof(sites, "/dev/null", &why) == MT_ERR_OK, "%s", why.text);
-	fuzz_output_begin();
-	fuzz_expect(mt_sites_write_speedscope(sites, &view, "-", &why) == MT_ERR_OK, "%s",
-		    why.text);
-	text = fuzz_output_end(&bytes);
-	fuzz_expect_json("sites --speedscope", text, bytes);
 }
 
 static void read_heap(const struct fuzz_part *part, struct mt_sites *before, bool *has_before)
