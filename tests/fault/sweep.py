@@ -60,7 +60,6 @@ ERRORS = {line.split()[0]: line.split()[1:] for line in """
 	sys_futex           ENOSYS EPERM EINTR EAGAIN ENOMEM EFAULT
 	sys_close_range     ENOSYS EPERM EMFILE ENOMEM
 	process_vm_readv    EPERM ENOSYS EFAULT ENOMEM
-	clock_gettime       EPERM ENOSYS
 	sched_getaffinity   EPERM ENOSYS EINVAL
 	pthread_create      EAGAIN EPERM EINVAL
 	pthread_key_create  EAGAIN ENOMEM

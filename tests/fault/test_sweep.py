@@ -64,7 +64,7 @@ STORMS = """
 	pthread_create:1+=EAGAIN pthread_create:1-3=EAGAIN pthread_attr_init:1+=ENOMEM pthread_key_create:1+=EAGAIN
 	pthread_key_create:2+=EAGAIN __register_atfork:1+=ENOMEM
 	pthread_sigmask:1+=EPERM sys_rt_sigprocmask:1+=EPERM
-	clock_gettime:1+=EPERM clock_gettime:/7=EPERM getrusage:1+=EPERM sysinfo:1+=ENOSYS sched_getaffinity:1+=EPERM
+	getrusage:1+=EPERM sysinfo:1+=ENOSYS sched_getaffinity:1+=EPERM
 	sysconf:1+=EINVAL prctl:1+=EINVAL
 	mt_loader_symbol:1+ dlopen:1+=ENOMEM dladdr:1+
 	next_malloc:/50=ENOMEM next_malloc:100-300=ENOMEM
