@@ -4,6 +4,8 @@
 #include <link.h>
 #include <malloc.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "core/log.h"
 #include "core/state.h"
@@ -27,6 +29,9 @@
  * fork, if it waits without effect. */
 #define WAKE_WAIT_NS 100000u
 #define WAKE_WAITS   2000u
+
+/* Free at the end of the heap where a large block grows: each copy lies behind the last one. */
+#define GROWING_BYTES (4u << 20)
 
 /* While asleep: the highest value that mallopt accepts, so that all blocks come from the heap that
  * brk extends. */
@@ -128,20 +133,33 @@ static MT_COLD void tune_libc(void)
 		return;
 	is_tuned = true;
 	mt_glibc_mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
-	mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);
 	mt_glibc_mallopt(M_ARENA_MAX, 1);
 }
 
 static _Atomic size_t trim_bytes = MT_GLIBC_TRIM_THRESHOLD; /* no ordering */
 
+/* libc itself would map a large block, and unmap it when it is freed. From then on it takes blocks
+ * up to this size from the heap: up to mapped_bytes. Of those that live, the older ones were made
+ * before. No ordering: a wrong count returns a block's pages once more or less. */
+static _Atomic size_t mapped_bytes = MT_GLIBC_MMAP_THRESHOLD;
+static _Atomic size_t large_count, older_count;
+
+static void raise_trim(size_t bytes)
+{
+	if (bytes <= mt_load_relaxed(&trim_bytes))
+		return;
+	mt_store_relaxed(&trim_bytes, bytes);
+	if (mt_glibc_adapts())
+		mt_glibc_mallopt(M_TRIM_THRESHOLD, (int)bytes);
+}
+
 /* libc itself raises its threshold to twice a mapped block that is freed. */
 static void adapt_libc(size_t size)
 {
-	if (size < MT_GLIBC_MMAP_THRESHOLD || size >= MT_WAKE_BLOCK_BYTES ||
-	    2 * size <= mt_load_relaxed(&trim_bytes))
+	if (size < MT_GLIBC_MMAP_THRESHOLD || size >= MT_WAKE_BLOCK_BYTES)
 		return;
-	mt_store_relaxed(&trim_bytes, 2 * size);
-	mt_glibc_mallopt(M_TRIM_THRESHOLD, (int)(2 * size));
+	mt_add_relaxed(&large_count, 1);
+	raise_trim(2 * size);
 }
 
 /* From this minor version on libc initialises its malloc after the program's ifunc resolvers. */
@@ -182,6 +200,28 @@ static inline bool keeps(void *block)
 		return true;
 	libc.free(block);
 	return false;
+}
+
+/* Of a large block these are freed, and it goes if they are all or none: their whole pages go back,
+ * if libc would unmap them. bytes: of the block. */
+static MT_COLD void drop_large(void *from, size_t freed_bytes, size_t bytes)
+{
+	uintptr_t page = mt_os_page_bytes();
+	uintptr_t first = ((uintptr_t)from + page - 1) / page * page;
+	uintptr_t end = ((uintptr_t)from + freed_bytes) / page * page;
+	size_t older = mt_load_relaxed(&older_count), live = mt_load_relaxed(&large_count);
+	int kept = errno;
+
+	mt_store_relaxed(&large_count, mt_sat_sub(live, 1));
+	if (bytes > mt_load_relaxed(&mapped_bytes)) {
+		older = live;
+		if (freed_bytes == bytes)
+			mt_store_relaxed(&mapped_bytes, bytes);
+	}
+	mt_store_relaxed(&older_count, mt_sat_sub(older, 1));
+	if (older && end > first)
+		(void)mt_raw_syscall(SYS_madvise, first, end - first, MADV_DONTNEED);
+	errno = kept;
 }
 
 static void *asleep_malloc(size_t size)
@@ -234,9 +274,9 @@ static inline bool is_jemallocs(const void *block)
 	       mt_glibc_range_add(block) == MT_BRK_FROZEN;
 }
 
-static void asleep_free(void *ptr)
+static inline void free_block(void *ptr, bool goes_back)
 {
-	size_t header;
+	size_t header, bytes;
 
 	if (mt_unlikely(!ptr))
 		return;
@@ -245,10 +285,17 @@ static void asleep_free(void *ptr)
 		return;
 	}
 	header = mt_glibc_header(ptr);
-	if (mt_unlikely(!mt_account_bump_known(&mt_thread_counters.freed_bytes,
-					       mt_glibc_heap_usable(header))))
+	bytes = mt_glibc_heap_usable(header);
+	if (mt_unlikely(!mt_account_bump_known(&mt_thread_counters.freed_bytes, bytes)))
 		mt_account_thread_born(NULL);
+	if (mt_unlikely(bytes >= MT_GLIBC_MMAP_THRESHOLD))
+		drop_large(ptr, goes_back ? bytes : 0, bytes);
 	libc.free(ptr);
+}
+
+static void asleep_free(void *ptr)
+{
+	free_block(ptr, true);
 }
 
 /* The program has set flags on pages of the heap. libc would have mapped a block of this size by
@@ -279,11 +326,14 @@ static void *grow(void *ptr, size_t held, size_t size)
 	void *fresh;
 
 	mt_assert(size > held);
+	if (size >= MT_GLIBC_MMAP_THRESHOLD)
+		raise_trim(GROWING_BYTES);
 	fresh = asleep_malloc(more >= size && more < MT_WAKE_BLOCK_BYTES ? more : size);
 	if (!fresh)
 		return NULL;
 	memcpy(fresh, ptr, held);
-	asleep_free_flagged(ptr);
+	drop_flags(ptr, held);
+	free_block(ptr, false); /* what grows on may be copied there next */
 	return fresh;
 }
 
@@ -305,6 +355,8 @@ static void *asleep_realloc(void *ptr, size_t size)
 		return grow(ptr, held, size);
 	if (size >= held / 2)
 		return ptr;
+	if (held >= MT_GLIBC_MMAP_THRESHOLD)
+		drop_large((char *)ptr + size, held - size, held);
 	shrunk = libc.realloc(ptr, size);
 	mt_assert(shrunk == ptr); /* libc shrinks a block where it is */
 	mt_glibc_uncount(held - mt_glibc_usable(shrunk));

@@ -568,6 +568,15 @@ static const char *value_outside(const struct parameter *parameter)
 	return found;
 }
 
+bool mt_glibc_adapts(void)
+{
+	for (size_t i = 0; i < PARAMETERS_COUNT; i++)
+		if (parameters[i].number != M_ARENA_MAX &&
+		    (mt_load_relaxed(&is_programs[i]) || value_outside(&parameters[i])))
+			return false;
+	return true;
+}
+
 /* Returns whether the user or the program has set it. value: what it becomes if nobody has; -1:
  * this library never changed it. */
 static bool reset(const struct parameter *parameter, bool is_the_programs, long value)

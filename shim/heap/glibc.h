@@ -148,6 +148,10 @@ void mt_glibc_mallopt(int parameter, int value);
 /* Notes that the program has set this parameter by mallopt(3) itself, and libc took the value. */
 void mt_glibc_note_mallopt(int parameter, int value);
 
+/* Returns whether neither the program nor its user has set what ends the adapting of glibc's
+ * thresholds. Reads environ. */
+bool mt_glibc_adapts(void);
+
 /* Sets both thresholds and M_ARENA_MAX as they would be if this library had never set them: what
  * the program has set stays, else GLIBC_TUNABLES and MALLOC_*_ decide, else its own values. glibc
  * adapts the thresholds to the mapped blocks that are freed, until one is set: the accounting free

@@ -36,12 +36,19 @@
  * MT_GROWTH_STEP_BYTES of a thread. */
 static struct mt_heap_ops behind;
 
+/* A thread's own allocations until its first check. Until then it may still be starting: libc
+ * allocates for ThreadSanitizer's runtime before that can start another. */
+#define FIRST_CHECK_BYTES (64u << 10)
+
 static MT_COLD void check_growth(struct mt_thread_counters *counters)
 {
+	bool is_new = !counters->next_event_bytes && mt_config()->min_mb;
 	int kept = errno;
 
-	counters->next_event_bytes = counters->allocated_bytes + MT_GROWTH_STEP_BYTES;
-	mt_growth_note();
+	counters->next_event_bytes =
+		counters->allocated_bytes + (is_new ? FIRST_CHECK_BYTES : MT_GROWTH_STEP_BYTES);
+	if (!is_new)
+		mt_growth_note();
 	errno = kept;
 }
 

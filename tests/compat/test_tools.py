@@ -22,6 +22,13 @@ def test_asan_reports_what_it_reports_without_us(run, env, bare, compile_c, runt
 	assert titles[0] == titles[1] and len(titles[0]) > 2, "the error, and the caller of malloc in each stack"
 
 
+def test_a_program_under_tsan_may_grow_in_several_threads(run, env, compile_c):
+	"""The library started its thread in the first call of malloc of a new one, which TSan was still starting: a crash."""
+	done = run([compile_c("tsan_threads.c", "-fsanitize=thread"), "4"], env())
+
+	assert (done.returncode, done.stdout) == (0, "ends\n"), done.stderr
+
+
 @pytest.mark.parametrize("allocator", ["auto", "jemalloc", "system"])
 @pytest.mark.parametrize("tool", ["helgrind", "drd"])
 def test_a_thread_checker_reports_nothing_of_ours(run, env, compile_c, tool, allocator):

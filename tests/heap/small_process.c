@@ -5,6 +5,12 @@
  *   child             forks; kB that the child has written
  *   worker MB         forks beside blocks of its own; the child builds lists of MB in all, keeps a
  *                     block behind each, drops them and lies idle; kB of anonymous memory
+ *   below                     frees five blocks of 700 kB below one that stays; kB of anonymous
+ *                             memory
+ *   shrunk                    shrinks three of 900 kB to 1,000 bytes by realloc; the same
+ *   grows                     a buffer grows by 4 kB to 600 kB and goes, 50 times; page faults
+ *   tuned                     sets M_TRIM_THRESHOLD to 64 MB, and makes and frees 2 MB 50 times;
+ *                             page faults
  *   frees BYTES MB COUNT      fills MB in blocks of BYTES and frees them, COUNT times; kB of
  *                             anonymous memory
  *   child_frees BYTES MB COUNT  the same in a forked child of a parent that has done it
@@ -19,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -134,6 +141,73 @@ static long frees(size_t size, long bytes, int count)
 	}
 	free(blocks);
 	return rollup_kb("Anonymous:");
+}
+
+static long below(void)
+{
+	char *blocks[5];
+
+	for (int i = 0; i < 5; i++)
+		if ((blocks[i] = malloc(700000)))
+			memset(blocks[i], 1, 700000);
+	if (!malloc(1000))
+		abort();
+	for (int i = 0; i < 5; i++)
+		free(blocks[i]);
+	return rollup_kb("Anonymous:");
+}
+
+static long shrunk(void)
+{
+	for (int i = 0; i < 3; i++) {
+		char *block = malloc(900000);
+
+		if (block)
+			memset(block, 1, 900000);
+		if (!realloc(block, 1000))
+			abort();
+	}
+	return rollup_kb("Anonymous:");
+}
+
+static long page_faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt;
+}
+
+/* Slowly: who allocates much in a short time is not on libc's malloc for long. */
+static long grows(void)
+{
+	for (int round = 0; round < 50; round++) {
+		char *buffer = NULL;
+
+		for (size_t bytes = 4096; bytes <= 600000; bytes += 4096) {
+			buffer = realloc(buffer, bytes);
+			memset(buffer + bytes - 4096, 1, 4096);
+		}
+		free(buffer);
+		usleep(20000);
+	}
+	return page_faults();
+}
+
+static long tuned(void)
+{
+	char *blocks[21];
+
+	mallopt(M_TRIM_THRESHOLD, 64 << 20);
+	for (int round = 0; round < 50; round++) {
+		for (int i = 0; i < 21; i++)
+			if ((blocks[i] = malloc(i ? 100000 : 150000)))
+				memset(blocks[i], 1, 100000);
+		for (int i = 0; i < 21; i++)
+			free(blocks[i]);
+		usleep(20000);
+	}
+	return page_faults();
 }
 
 static long child_frees(size_t size, long bytes, int count)
@@ -261,6 +335,14 @@ int main(int argc, char **argv)
 		printf("%ld\n", child());
 	else if (argc == 3 && strcmp(argv[1], "worker") == 0)
 		printf("%ld\n", worker(atol(argv[2]) << 20));
+	else if (argc == 2 && strcmp(argv[1], "below") == 0)
+		printf("%ld\n", below());
+	else if (argc == 2 && strcmp(argv[1], "grows") == 0)
+		printf("%ld\n", grows());
+	else if (argc == 2 && strcmp(argv[1], "tuned") == 0)
+		printf("%ld\n", tuned());
+	else if (argc == 2 && strcmp(argv[1], "shrunk") == 0)
+		printf("%ld\n", shrunk());
 	else if (argc == 5 && strcmp(argv[1], "frees") == 0)
 		printf("%ld\n", frees((size_t)atol(argv[2]), atol(argv[3]) << 20, atoi(argv[4])));
 	else if (argc == 5 && strcmp(argv[1], "child_frees") == 0)
