@@ -192,10 +192,14 @@ static bool start(struct mt_thread *thread, size_t stack_bytes)
 	int answer = ENOMEM;
 
 	sigfillset(&all);
-	sigdelset(&all, SIGSYS); /* a sandbox may answer system calls in its handler */
 	if (mt_thread_has_address_space())
-		answer = pthread_sigmask(SIG_BLOCK, &all, &before);
+		answer = pthread_sigmask(SIG_SETMASK, NULL, &before);
 	if (!answer) {
+		/* a sandbox may answer system calls in its handler; who waits for it blocks it */
+		if (sigismember(&before, SIGSYS) == 0)
+			sigdelset(&all, SIGSYS);
+		/* not SIG_BLOCK: libc's own signals for setuid(2) would stay blocked */
+		pthread_sigmask(SIG_SETMASK, &all, NULL);
 		answer = create_as_allowed(thread, stack_bytes);
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 		if (answer)

@@ -431,3 +431,11 @@ def test_a_sigsys_that_the_program_blocks_and_waits_for_reaches_it(run, env, to)
 	done = run([PYTHON, "-c", BLOCKS, to], env(MT_MIN_MB="16"))
 
 	assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+def test_a_program_may_change_its_ids_after_one_of_its_threads_has_grown(run, env):
+	"""The library's thread, started in that one, had libc's own signal for it blocked, and setresuid waited for ever."""
+	done = run([PYTHON, "-c", "import os, threading; held = []; one = threading.Thread(target=lambda: held.extend(bytes(1000) for _ in range(60_000))); "
+	            "one.start(); one.join(); os.setresuid(*os.getresuid()); print('well')"], env(MT_MIN_MB="16"), timeout=20)
+
+	assert (done.returncode, done.stdout) == (0, "well\n"), done.stderr
