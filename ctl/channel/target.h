@@ -59,12 +59,14 @@ enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
  * MT_MIN_MB, of which malloc has allocated little since its start or its fork; or the kernel has
  * refused its worker, which cannot be told from outside. */
 #define MT_ASLEEP_REASONS(X)                                                                       \
-	X(LITTLE, "malloc has allocated little in it since its start or its fork, or it can "      \
-		  "start no thread")                                                               \
+	X(LITTLE, "malloc has allocated little in it since its start or its fork, it can "         \
+		  "start no thread, or its malloc is its own")                                     \
 	X(SMALL, "it holds less anonymous memory than MT_MIN_MB; started with MT_MIN_MB=0 it has " \
 		 "figures")                                                                        \
 	X(OFF, "MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of this program")                     \
-	X(RECORDED, "malloc has allocated little, settings keep it out, or MT_MIN_MB is large")
+	X(RECORDED,                                                                                \
+	  "malloc has allocated little or is its own, no thread can be started, settings "         \
+	  "keep it out, or MT_MIN_MB is large")
 
 enum mt_asleep {
 #define X(name, text) MT_ASLEEP_##name,

@@ -170,6 +170,10 @@ static void write_filler(const struct mt_last_summary *summary, FILE *to)
 
 	fprintf(to, "  filled by: %s, %s", fillers[summary->filler].text,
 		mt_text_bytes(summary->filler_bytes).text);
+	if (summary->filler == MT_LAST_FILLER_OTHER &&
+	    !mt_memory_parts_are_known(&file->stats.head.snapshot))
+		fputs("; what the program uses is in it, since the allocator does not count it",
+		      to);
 	if (summary->filler == MT_LAST_FILLER_LIVE && file->head.sites_count &&
 	    split_site(&file->sites[0], copy, sizeof(copy), stack))
 		fprintf(to, ", most of it at %s", stack[0]);

@@ -60,6 +60,8 @@ void mt_rule_allocator(const struct mt_facts *facts, struct mt_diagnosis *out)
 	bool is_unknown = strcmp(head->allocator, "unknown") == 0,
 	     is_shadowed = head->mode == MT_MODE_SHADOWED;
 
+	if (head->mode == MT_MODE_UNKNOWN) /* a recording does not say */
+		return;
 	mt_finding_note(
 		out,
 		is_unknown || is_shadowed    ? MT_WARN
@@ -200,7 +202,8 @@ void mt_rule_untouched(const struct mt_facts *facts, struct mt_diagnosis *out)
 	const struct mt_memory_parts parts = mt_memory_parts_of_snapshot(now, now->rss_bytes);
 	uint64_t live = parts.bytes[MT_PART_LIVE];
 
-	if (mt_sat_sub(now->heap_live_bytes, live) >= WORTH_BYTES &&
+	/* a recording has no parts */
+	if (now->rss_bytes && mt_sat_sub(now->heap_live_bytes, live) >= WORTH_BYTES &&
 	    now->heap_live_bytes / 4 >= live / 3)
 		mt_finding_note(out, MT_NOTE, "untouched", NULL,
 				"its live blocks have %s: what is not resident was never touched, "

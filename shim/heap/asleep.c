@@ -132,15 +132,17 @@ static MT_COLD void tune_libc(void)
 	if (is_tuned)
 		return;
 	is_tuned = true;
+	mt_glibc_read_users_parameters();
 	mt_glibc_mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
 	mt_glibc_mallopt(M_ARENA_MAX, 1);
 }
 
 static _Atomic size_t trim_bytes = MT_GLIBC_TRIM_THRESHOLD; /* no ordering */
 
-/* libc itself would map a large block, and unmap it when it is freed. From then on it takes blocks
- * up to this size from the heap: up to mapped_bytes. Of those that live, the older ones were made
- * before. No ordering: a wrong count returns a block's pages once more or less. */
+/* libc itself would map a large block, and unmap it when it is freed. From then on blocks up to
+ * twice its size come from the heap, which stays untrimmed: up to mapped_bytes. Of those that live,
+ * the older ones were made before. No ordering: a wrong count returns a block's pages once more or
+ * less. */
 static _Atomic size_t mapped_bytes = MT_GLIBC_MMAP_THRESHOLD;
 static _Atomic size_t large_count, older_count;
 
@@ -214,9 +216,9 @@ static MT_COLD void drop_large(void *from, size_t freed_bytes, size_t bytes)
 
 	mt_store_relaxed(&large_count, mt_sat_sub(live, 1));
 	if (bytes > mt_load_relaxed(&mapped_bytes)) {
-		older = live;
+		older = mt_glibc_adapts() ? live : 0;
 		if (freed_bytes == bytes)
-			mt_store_relaxed(&mapped_bytes, bytes);
+			mt_store_relaxed(&mapped_bytes, 2 * bytes);
 	}
 	mt_store_relaxed(&older_count, mt_sat_sub(older, 1));
 	if (older && end > first)

@@ -568,13 +568,21 @@ static const char *value_outside(const struct parameter *parameter)
 	return found;
 }
 
+static bool has_users; /* one of them, at the start */
+
+void mt_glibc_read_users_parameters(void)
+{
+	for (size_t i = 0; i < PARAMETERS_COUNT; i++)
+		if (parameters[i].number != M_ARENA_MAX && value_outside(&parameters[i]))
+			has_users = true;
+}
+
 bool mt_glibc_adapts(void)
 {
 	for (size_t i = 0; i < PARAMETERS_COUNT; i++)
-		if (parameters[i].number != M_ARENA_MAX &&
-		    (mt_load_relaxed(&is_programs[i]) || value_outside(&parameters[i])))
+		if (parameters[i].number != M_ARENA_MAX && mt_load_relaxed(&is_programs[i]))
 			return false;
-	return true;
+	return !has_users;
 }
 
 /* Returns whether the user or the program has set it. value: what it becomes if nobody has; -1:

@@ -148,8 +148,12 @@ void mt_glibc_mallopt(int parameter, int value);
 /* Notes that the program has set this parameter by mallopt(3) itself, and libc took the value. */
 void mt_glibc_note_mallopt(int parameter, int value);
 
+/* Reads environ for the next function. Once, by the thread that starts the heap: later another one
+ * may call setenv(3). */
+void mt_glibc_read_users_parameters(void);
+
 /* Returns whether neither the program nor its user has set what ends the adapting of glibc's
- * thresholds. Reads environ. */
+ * thresholds. */
 bool mt_glibc_adapts(void);
 
 /* Sets both thresholds and M_ARENA_MAX as they would be if this library had never set them: what

@@ -513,7 +513,7 @@ struct libc_files {
 	struct mt_elf_object objects[LIBC_FILES_MOST];
 	ElfW(Addr) bytes[LIBC_FILES_MOST]; /* mapped from the base on */
 	size_t count;
-	bool has_libc;
+	bool has_libc, is_behind_us; /* else the list is another namespace's */
 };
 
 /* A file of libc's begins with its ELF header; its segments lie in ascending order. */
@@ -541,6 +541,7 @@ static bool note_libc_file(const struct mt_elf_object *object, void *context)
 		files->bytes[files->count] = mapped_bytes(object);
 		files->objects[files->count++] = *object;
 	}
+	files->is_behind_us = files->is_behind_us || object->is_behind;
 	files->has_libc = files->has_libc || mt_loader_is_same(name, "libc.so.6");
 	return is_loader && files->has_libc;
 }
@@ -620,6 +621,8 @@ void mt_loader_bind_to_libc(void)
 			calls_bytes = at->d_un.d_val;
 	}
 	(void)walk_first(note_libc_file, &files);
+	if (!files.is_behind_us)
+		return;
 	bind_slots(&own, &files, calls, calls_bytes);
 	bind_slots(&own, &files, variables + relative,
 		   variables_bytes - relative * sizeof(*variables));

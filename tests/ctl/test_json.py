@@ -20,7 +20,7 @@ UNITS = re.compile(r"(^|_)(bytes|ns|ms|s|count|pct|ratio|pid)$")
 NUMBERS = {"pid", "ppid", "parent", "uid", "depth", "number", "round", "late_of", "result", "request_seq", "request_error", "ordinal",
            "device", "context", "exit_code", "world_size", "driver_version", "load", "min", "max", "signal_disposition", "pressure_level",
            "prof_state", "gc_rounds_step", "gpu_capturing", "gpu_process_known", "process_known", "others_known", "line", "signal",
-           "asleep", "came_down_before", "rescued_pid", "gc_disabled", "pymalloc_used", "r_squared", "confidence"}
+           "asleep", "came_down_before", "rescued_pid", "gc_disabled", "heap_live_known", "pymalloc_used", "r_squared", "confidence"}
 
 
 def test_the_schema_is_a_schema_and_each_number_in_it_says_its_unit():

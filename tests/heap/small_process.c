@@ -11,6 +11,10 @@
  *   grows                     a buffer grows by 4 kB to 600 kB and goes, 50 times; page faults
  *   tuned                     sets M_TRIM_THRESHOLD to 64 MB, and makes and frees 2 MB 50 times;
  *                             page faults
+ *   rises                     makes and frees a block, each larger than the last one, from 200 to
+ *                             500 kB; page faults
+ *   setenv                    makes blocks of 128 kB to 1.25 MB, each larger, beside setenv and
+ *                             clearenv, 20 times; 0
  *   frees BYTES MB COUNT      fills MB in blocks of BYTES and frees them, COUNT times; kB of
  *                             anonymous memory
  *   child_frees BYTES MB COUNT  the same in a forked child of a parent that has done it
@@ -194,6 +198,17 @@ static long grows(void)
 	return page_faults();
 }
 
+static long rises(void)
+{
+	for (size_t bytes = 200000; bytes < 500000; bytes += 64) {
+		char *block = malloc(bytes);
+
+		memset(block, 1, bytes);
+		free(block);
+	}
+	return page_faults();
+}
+
 static long tuned(void)
 {
 	char *blocks[21];
@@ -208,6 +223,32 @@ static long tuned(void)
 		usleep(20000);
 	}
 	return page_faults();
+}
+
+static void *make_larger(void *unused)
+{
+	(void)unused;
+	for (size_t bytes = 130 << 10; bytes < 1250 << 10; bytes += 1024)
+		free(malloc(bytes));
+	return NULL;
+}
+
+static long changes_environment(void)
+{
+	pthread_t thread;
+	char name[32];
+
+	if (pthread_create(&thread, NULL, make_larger, NULL) != 0)
+		abort();
+	for (int round = 0; round < 20; round++) {
+		for (int i = 0; i < 200; i++) {
+			snprintf(name, sizeof(name), "NAME_%d", i);
+			setenv(name, "value", 1);
+		}
+		clearenv();
+	}
+	pthread_join(thread, NULL);
+	return 0;
 }
 
 static long child_frees(size_t size, long bytes, int count)
@@ -339,6 +380,10 @@ int main(int argc, char **argv)
 		printf("%ld\n", below());
 	else if (argc == 2 && strcmp(argv[1], "grows") == 0)
 		printf("%ld\n", grows());
+	else if (argc == 2 && strcmp(argv[1], "rises") == 0)
+		printf("%ld\n", rises());
+	else if (argc == 2 && strcmp(argv[1], "setenv") == 0)
+		printf("%ld\n", changes_environment());
 	else if (argc == 2 && strcmp(argv[1], "tuned") == 0)
 		printf("%ld\n", tuned());
 	else if (argc == 2 && strcmp(argv[1], "shrunk") == 0)
