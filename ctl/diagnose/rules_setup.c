@@ -196,21 +196,6 @@ void mt_rule_over_budget(const struct mt_facts *facts, struct mt_diagnosis *out)
 			100 * spent_s / seconds, 100 * budget);
 }
 
-void mt_rule_untouched(const struct mt_facts *facts, struct mt_diagnosis *out)
-{
-	const struct mt_stats_snapshot *now = mt_facts_now(facts);
-	const struct mt_memory_parts parts = mt_memory_parts_of_snapshot(now, now->rss_bytes);
-	uint64_t live = parts.bytes[MT_PART_LIVE];
-
-	/* a recording has no parts */
-	if (now->rss_bytes && mt_sat_sub(now->heap_live_bytes, live) >= WORTH_BYTES &&
-	    now->heap_live_bytes / 4 >= live / 3)
-		mt_finding_note(out, MT_NOTE, "untouched", NULL,
-				"its live blocks have %s: what is not resident was never touched, "
-				"or is swapped out",
-				mt_text_bytes(now->heap_live_bytes).text);
-}
-
 void mt_rule_state(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	if (facts->asleep)

@@ -260,7 +260,6 @@ static _Atomic uint64_t filled_sizes; /* a bit for each, of one thread; no order
 #define LEAVE_NS (20 * MT_NS_PER_MS)
 
 static _Atomic bool is_break_left; /* flag, no ordering */
-static _Atomic bool trims_nothing; /* libc's free, from then on; no ordering */
 
 void mt_glibc_leave_break(void)
 {
@@ -306,12 +305,10 @@ static void fill_cache(size_t bytes)
 
 void mt_glibc_prepare_old_free(size_t bytes)
 {
-	if (mt_likely(!mt_load_relaxed(&is_break_left))) {
-		fill_cache(bytes);
-	} else if (!mt_load_relaxed(&trims_nothing)) {
+	if (mt_load_relaxed(&is_break_left))
 		mt_glibc_mallopt(M_TRIM_THRESHOLD, INT_MAX);
-		mt_store_relaxed(&trims_nothing, true);
-	}
+	else
+		fill_cache(bytes);
 }
 
 void mt_glibc_trim_old(void)

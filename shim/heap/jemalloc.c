@@ -34,7 +34,6 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 int mt_je_munmap(void *address, size_t bytes);
 int mt_je_madvise(void *address, size_t bytes, int advice);
 long mt_je_syscall(long number, long a, long b, long c, long d, long e);
-pid_t mt_je_getpid(void);
 void *mt_je_sbrk(intptr_t bytes);
 
 /* longest wait of a thread of the program that asks for figures */
@@ -205,11 +204,6 @@ int mt_je_madvise(void *address, size_t bytes, int advice)
 long mt_je_syscall(long number, long a, long b, long c, long d, long e)
 {
 	return mt_raw_syscall(number, a, b, c, d, e);
-}
-
-pid_t mt_je_getpid(void)
-{
-	return mt_os_getpid();
 }
 
 void mt_jemalloc_know_thread(void)

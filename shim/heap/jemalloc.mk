@@ -12,7 +12,7 @@
 jemalloc_needed := aligned_alloc calloc free mallctl mallctlbymib mallctlnametomib malloc malloc_conf malloc_message malloc_stats_print \
 	malloc_usable_size mallocx memalign posix_memalign realloc xallocx
 jemalloc_called := mmap pthread_atfork pthread_key_create pthread_mutex_lock pthread_setspecific secure_getenv
-jemalloc_hooked := $(jemalloc_called) madvise munmap readlink syscall getpid sbrk \
+jemalloc_hooked := $(jemalloc_called) madvise munmap readlink syscall sbrk \
 	creat _Unwind_Backtrace _Unwind_GetIP log exp round
 
 # What becomes of free ranges of pages (heap/jemalloc_unmap.c): calls of the first come to us, and ours call the rest.

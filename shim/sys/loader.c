@@ -513,7 +513,7 @@ struct libc_files {
 	struct mt_elf_object objects[LIBC_FILES_MOST];
 	ElfW(Addr) bytes[LIBC_FILES_MOST]; /* mapped from the base on */
 	size_t count;
-	bool has_libc, is_behind_us; /* else the list is another namespace's */
+	bool is_behind_us; /* else the list is another namespace's */
 };
 
 /* A file of libc's begins with its ELF header; its segments lie in ascending order. */
@@ -542,8 +542,7 @@ static bool note_libc_file(const struct mt_elf_object *object, void *context)
 		files->objects[files->count++] = *object;
 	}
 	files->is_behind_us = files->is_behind_us || object->is_behind;
-	files->has_libc = files->has_libc || mt_loader_is_same(name, "libc.so.6");
-	return is_loader && files->has_libc;
+	return is_loader;
 }
 
 /* Returns libc's own function if the address is not in libc and libc has one; else 0. */

@@ -141,7 +141,7 @@ def resident_mib(pid):
 def test_a_library_that_does_not_fit_is_found_at_the_start_and_libc_serves(run, env, archive, other_shim):
 	"""It reads its settings by a call that the shim does not see: then it would purge on the program's threads."""
 	library, _ = other_shim(jemalloc_archive=archive, jemalloc_hooked="mmap pthread_atfork pthread_key_create pthread_mutex_lock pthread_setspecific readlink "
-	                        "syscall getpid sbrk creat _Unwind_Backtrace _Unwind_GetIP log exp round")
+	                        "syscall sbrk creat _Unwind_Backtrace _Unwind_GetIP log exp round")
 	environment = env(MIN_MB=0)
 	environment["LD_PRELOAD"] = str(library)
 
