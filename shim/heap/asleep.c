@@ -4,8 +4,6 @@
 #include <link.h>
 #include <malloc.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 
 #include "core/log.h"
 #include "core/state.h"
@@ -139,17 +137,10 @@ static MT_COLD void tune_libc(void)
 
 static _Atomic size_t trim_bytes = MT_GLIBC_TRIM_THRESHOLD; /* no ordering */
 
-/* libc itself would map a large block, and unmap it when it is freed. From then on blocks up to
- * twice its size come from the heap, which stays untrimmed: up to mapped_bytes. Of those that live,
- * the older ones were made before. No ordering: a wrong count returns a block's pages once more or
- * less. */
-static _Atomic size_t mapped_bytes = MT_GLIBC_MMAP_THRESHOLD;
-static _Atomic size_t large_count, older_count;
-
 static void raise_trim(size_t bytes)
 {
-	if (bytes <= mt_load_relaxed(&trim_bytes))
-		return;
+	if (!is_tuned || bytes <= mt_load_relaxed(&trim_bytes))
+		return; /* not before libc's malloc is ready */
 	mt_store_relaxed(&trim_bytes, bytes);
 	if (mt_glibc_adapts())
 		mt_glibc_mallopt(M_TRIM_THRESHOLD, (int)bytes);
@@ -158,10 +149,8 @@ static void raise_trim(size_t bytes)
 /* libc itself raises its threshold to twice a mapped block that is freed. */
 static void adapt_libc(size_t size)
 {
-	if (size < MT_GLIBC_MMAP_THRESHOLD || size >= MT_WAKE_BLOCK_BYTES)
-		return;
-	mt_add_relaxed(&large_count, 1);
-	raise_trim(2 * size);
+	if (size >= MT_GLIBC_MMAP_THRESHOLD && size < MT_WAKE_BLOCK_BYTES)
+		raise_trim(2 * size);
 }
 
 /* From this minor version on libc initialises its malloc after the program's ifunc resolvers. */
@@ -202,28 +191,6 @@ static inline bool keeps(void *block)
 		return true;
 	libc.free(block);
 	return false;
-}
-
-/* Of a large block these are freed, and it goes if they are all or none: their whole pages go back,
- * if libc would unmap them. bytes: of the block. */
-static MT_COLD void drop_large(void *from, size_t freed_bytes, size_t bytes)
-{
-	uintptr_t page = mt_os_page_bytes();
-	uintptr_t first = ((uintptr_t)from + page - 1) / page * page;
-	uintptr_t end = ((uintptr_t)from + freed_bytes) / page * page;
-	size_t older = mt_load_relaxed(&older_count), live = mt_load_relaxed(&large_count);
-	int kept = errno;
-
-	mt_store_relaxed(&large_count, mt_sat_sub(live, 1));
-	if (bytes > mt_load_relaxed(&mapped_bytes)) {
-		older = mt_glibc_adapts() ? live : 0;
-		if (freed_bytes == bytes)
-			mt_store_relaxed(&mapped_bytes, 2 * bytes);
-	}
-	mt_store_relaxed(&older_count, mt_sat_sub(older, 1));
-	if (older && end > first)
-		(void)mt_raw_syscall(SYS_madvise, first, end - first, MADV_DONTNEED);
-	errno = kept;
 }
 
 static void *asleep_malloc(size_t size)
@@ -276,9 +243,9 @@ static inline bool is_jemallocs(const void *block)
 	       mt_glibc_range_add(block) == MT_BRK_FROZEN;
 }
 
-static inline void free_block(void *ptr, bool goes_back)
+static void asleep_free(void *ptr)
 {
-	size_t header, bytes;
+	size_t header;
 
 	if (mt_unlikely(!ptr))
 		return;
@@ -287,17 +254,10 @@ static inline void free_block(void *ptr, bool goes_back)
 		return;
 	}
 	header = mt_glibc_header(ptr);
-	bytes = mt_glibc_heap_usable(header);
-	if (mt_unlikely(!mt_account_bump_known(&mt_thread_counters.freed_bytes, bytes)))
+	if (mt_unlikely(!mt_account_bump_known(&mt_thread_counters.freed_bytes,
+					       mt_glibc_heap_usable(header))))
 		mt_account_thread_born(NULL);
-	if (mt_unlikely(bytes >= MT_GLIBC_MMAP_THRESHOLD))
-		drop_large(ptr, goes_back ? bytes : 0, bytes);
 	libc.free(ptr);
-}
-
-static void asleep_free(void *ptr)
-{
-	free_block(ptr, true);
 }
 
 /* The program has set flags on pages of the heap. libc would have mapped a block of this size by
@@ -334,8 +294,7 @@ static void *grow(void *ptr, size_t held, size_t size)
 	if (!fresh)
 		return NULL;
 	memcpy(fresh, ptr, held);
-	drop_flags(ptr, held);
-	free_block(ptr, false); /* what grows on may be copied there next */
+	asleep_free_flagged(ptr);
 	return fresh;
 }
 
@@ -357,8 +316,6 @@ static void *asleep_realloc(void *ptr, size_t size)
 		return grow(ptr, held, size);
 	if (size >= held / 2)
 		return ptr;
-	if (held >= MT_GLIBC_MMAP_THRESHOLD)
-		drop_large((char *)ptr + size, held - size, held);
 	shrunk = libc.realloc(ptr, size);
 	mt_assert(shrunk == ptr); /* libc shrinks a block where it is */
 	mt_glibc_uncount(held - mt_glibc_usable(shrunk));

@@ -38,11 +38,12 @@ static struct mt_heap_ops behind;
 
 /* A thread's own allocations until its first check. Until then it may still be starting: libc
  * allocates for ThreadSanitizer's runtime before that can start another. */
-#define FIRST_CHECK_BYTES (64u << 10)
+#define FIRST_CHECK_BYTES 4096u
 
 static MT_COLD void check_growth(struct mt_thread_counters *counters)
 {
-	bool is_new = !counters->next_event_bytes && mt_config()->min_mb;
+	bool is_new = !counters->next_event_bytes && mt_config()->min_mb &&
+		      counters->allocated_bytes < FIRST_CHECK_BYTES;
 	int kept = errno;
 
 	counters->next_event_bytes =

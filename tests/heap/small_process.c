@@ -5,9 +5,6 @@
  *   child             forks; kB that the child has written
  *   worker MB         forks beside blocks of its own; the child builds lists of MB in all, keeps a
  *                     block behind each, drops them and lies idle; kB of anonymous memory
- *   below                     frees five blocks of 700 kB below one that stays; kB of anonymous
- *                             memory
- *   shrunk                    shrinks three of 900 kB to 1,000 bytes by realloc; the same
  *   grows                     a buffer grows by 4 kB to 600 kB and goes, 50 times; page faults
  *   tuned                     sets M_TRIM_THRESHOLD to 64 MB, and makes and frees 2 MB 50 times;
  *                             page faults
@@ -144,33 +141,6 @@ static long frees(size_t size, long bytes, int count)
 			free(blocks[i]);
 	}
 	free(blocks);
-	return rollup_kb("Anonymous:");
-}
-
-static long below(void)
-{
-	char *blocks[5];
-
-	for (int i = 0; i < 5; i++)
-		if ((blocks[i] = malloc(700000)))
-			memset(blocks[i], 1, 700000);
-	if (!malloc(1000))
-		abort();
-	for (int i = 0; i < 5; i++)
-		free(blocks[i]);
-	return rollup_kb("Anonymous:");
-}
-
-static long shrunk(void)
-{
-	for (int i = 0; i < 3; i++) {
-		char *block = malloc(900000);
-
-		if (block)
-			memset(block, 1, 900000);
-		if (!realloc(block, 1000))
-			abort();
-	}
 	return rollup_kb("Anonymous:");
 }
 
@@ -376,8 +346,6 @@ int main(int argc, char **argv)
 		printf("%ld\n", child());
 	else if (argc == 3 && strcmp(argv[1], "worker") == 0)
 		printf("%ld\n", worker(atol(argv[2]) << 20));
-	else if (argc == 2 && strcmp(argv[1], "below") == 0)
-		printf("%ld\n", below());
 	else if (argc == 2 && strcmp(argv[1], "grows") == 0)
 		printf("%ld\n", grows());
 	else if (argc == 2 && strcmp(argv[1], "rises") == 0)
@@ -386,8 +354,6 @@ int main(int argc, char **argv)
 		printf("%ld\n", changes_environment());
 	else if (argc == 2 && strcmp(argv[1], "tuned") == 0)
 		printf("%ld\n", tuned());
-	else if (argc == 2 && strcmp(argv[1], "shrunk") == 0)
-		printf("%ld\n", shrunk());
 	else if (argc == 5 && strcmp(argv[1], "frees") == 0)
 		printf("%ld\n", frees((size_t)atol(argv[2]), atol(argv[3]) << 20, atoi(argv[4])));
 	else if (argc == 5 && strcmp(argv[1], "child_frees") == 0)
