@@ -536,7 +536,7 @@ static bool note_libc_file(const struct mt_elf_object *object, void *context)
 	const char *name = last_part(object->path);
 	bool is_loader = begins_with(name, "ld-linux-");
 
-	if (files->count < LIBC_FILES_MOST &&
+	if (files->count < LIBC_FILES_MOST && object->base && /* 0: prelinked */
 	    (is_loader || is_libc_name(name) || begins_with(name, "libpthread.so."))) {
 		files->bytes[files->count] = mapped_bytes(object);
 		files->objects[files->count++] = *object;
