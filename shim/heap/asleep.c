@@ -260,22 +260,25 @@ static void asleep_free(void *ptr)
 	libc.free(ptr);
 }
 
-/* The program has set flags on pages of the heap. libc would have mapped a block of this size by
- * itself, and unmap it now: its whole pages are replaced. */
-static MT_COLD void drop_flags(void *ptr, size_t bytes)
+/* The program has set flags on pages of the heap. libc would have mapped a block of held bytes by
+ * itself, and now unmap all but the first kept bytes: these whole pages are replaced. Returns
+ * whether the block is that large. */
+static MT_COLD bool drop_flags(void *ptr, size_t held, size_t kept)
 {
 	uintptr_t page = mt_os_page_bytes();
-	uintptr_t first = ((uintptr_t)ptr + page - 1) / page * page;
-	uintptr_t end = ((uintptr_t)ptr + bytes) / page * page;
+	uintptr_t first = ((uintptr_t)ptr + kept + page - 1) / page * page;
+	uintptr_t end = ((uintptr_t)ptr + held) / page * page;
 
-	if (bytes >= MT_GLIBC_MMAP_THRESHOLD && end > first)
+	mt_assert(kept <= held);
+	if (held >= MT_GLIBC_MMAP_THRESHOLD && end > first)
 		mt_page_flags_freed((void *)first, end - first);
+	return held >= MT_GLIBC_MMAP_THRESHOLD;
 }
 
 static void asleep_free_flagged(void *ptr)
 {
 	if (ptr && !is_jemallocs(ptr))
-		drop_flags(ptr, mt_glibc_usable(ptr));
+		(void)drop_flags(ptr, mt_glibc_usable(ptr), 0);
 	asleep_free(ptr);
 }
 
@@ -314,6 +317,8 @@ static void *asleep_realloc(void *ptr, size_t size)
 	held = mt_glibc_usable(ptr);
 	if (size > held)
 		return grow(ptr, held, size);
+	if (mt_unlikely(mt_page_flags_any()) && drop_flags(ptr, held, size))
+		return ptr; /* libc would write to pages that may be protected */
 	if (size >= held / 2)
 		return ptr;
 	shrunk = libc.realloc(ptr, size);
@@ -676,7 +681,7 @@ MT_COLD void mt_asleep_free_old(void *ptr)
 
 	mt_assert(mt_asleep_is_awake() && mt_glibc_range_has(ptr));
 	if (mt_unlikely(mt_page_flags_any()))
-		drop_flags(ptr, mt_glibc_usable(ptr));
+		(void)drop_flags(ptr, mt_glibc_usable(ptr), 0);
 	mt_glibc_uncount(bytes);
 	mt_glibc_prepare_old_free(bytes);
 	libc.free(ptr);

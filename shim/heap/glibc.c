@@ -325,7 +325,7 @@ void mt_glibc_trim_old(void)
 			&trim_old_bytes,
 			mt_max_u64(mt_min_u64(info.uordblks / 2, TRIM_OLD_MOST), TRIM_OLD_LEAST));
 	/* what is freed later at the end goes back at once, as it would without the shim */
-	if (!is_left)
+	if (!is_left && mt_glibc_adapts())
 		mt_glibc_mallopt(M_TRIM_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD);
 	(void)mt_glibc_trim(is_left ? SIZE_MAX / 2 : 0);
 	errno = kept;
@@ -565,54 +565,45 @@ static const char *value_outside(const struct parameter *parameter)
 	return found;
 }
 
-static bool has_users; /* one of them, at the start */
+#define NO_VALUE (-1)
+
+/* By the environment at the start, or NO_VALUE: libc passes over what is no number, and over no
+ * arena. */
+static int users_values[PARAMETERS_COUNT];
 
 void mt_glibc_read_users_parameters(void)
 {
-	for (size_t i = 0; i < PARAMETERS_COUNT; i++)
-		if (parameters[i].number != M_ARENA_MAX && value_outside(&parameters[i]))
-			has_users = true;
+	for (size_t i = 0; i < PARAMETERS_COUNT; i++) {
+		const char *text = value_outside(&parameters[i]);
+		char *end = NULL;
+		unsigned long long wanted = text ? strtoull(text, &end, 0) : 0;
+		bool is_set = end != text && (wanted || parameters[i].number != M_ARENA_MAX);
+
+		users_values[i] = is_set ? (int)mt_min_u64(wanted, INT_MAX) : NO_VALUE;
+	}
 }
 
 bool mt_glibc_adapts(void)
 {
 	for (size_t i = 0; i < PARAMETERS_COUNT; i++)
-		if (parameters[i].number != M_ARENA_MAX && mt_load_relaxed(&is_programs[i]))
+		if (parameters[i].number != M_ARENA_MAX &&
+		    (mt_load_relaxed(&is_programs[i]) || users_values[i] != NO_VALUE))
 			return false;
-	return !has_users;
-}
-
-/* Returns whether the user or the program has set it. value: what it becomes if nobody has; -1:
- * this library never changed it. */
-static bool reset(const struct parameter *parameter, bool is_the_programs, long value)
-{
-	const char *text = value_outside(parameter);
-	char *end = NULL;
-	unsigned long long wanted = text ? strtoull(text, &end, 0) : 0;
-	/* libc passes over what is no number, and over no arena */
-	bool is_users = end != text && (wanted || parameter->number != M_ARENA_MAX);
-
-	if (is_the_programs)
-		return true;
-	if (value >= 0)
-		mt_glibc_mallopt(parameter->number,
-				 is_users ? (int)mt_min_u64(wanted, INT_MAX) : (int)value);
-	return is_users;
+	return true;
 }
 
 void mt_glibc_reset_parameters(void)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	const long values[PARAMETERS_COUNT] = {ARENAS_PER_CPU * (cpus > 0 ? cpus : 1),
-					       MT_GLIBC_MMAP_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD, -1,
-					       -1};
-	bool adapts = true;
+	const int values[PARAMETERS_COUNT] = {(int)(ARENAS_PER_CPU * (cpus > 0 ? cpus : 1)),
+					      MT_GLIBC_MMAP_THRESHOLD, MT_GLIBC_TRIM_THRESHOLD,
+					      NO_VALUE, NO_VALUE};
 
 	for (size_t i = 0; i < PARAMETERS_COUNT; i++)
-		if (reset(&parameters[i], mt_load_relaxed(&is_programs[i]), values[i]) &&
-		    parameters[i].number != M_ARENA_MAX)
-			adapts = false;
-	mt_store_relaxed(&threshold_bytes, adapts ? MT_GLIBC_MMAP_THRESHOLD : 0);
+		if (values[i] != NO_VALUE && !mt_load_relaxed(&is_programs[i]))
+			mt_glibc_mallopt(parameters[i].number,
+					 users_values[i] != NO_VALUE ? users_values[i] : values[i]);
+	mt_store_relaxed(&threshold_bytes, mt_glibc_adapts() ? MT_GLIBC_MMAP_THRESHOLD : 0);
 }
 
 /* A mapped block of this size was freed: the next one comes from the heap. */

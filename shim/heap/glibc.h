@@ -148,8 +148,8 @@ void mt_glibc_mallopt(int parameter, int value);
 /* Notes that the program has set this parameter by mallopt(3) itself, and libc took the value. */
 void mt_glibc_note_mallopt(int parameter, int value);
 
-/* Reads environ for the next function. Once, by the thread that starts the heap: later another one
- * may call setenv(3). */
+/* Reads environ for the next two functions. Once, by the thread that starts the heap: later
+ * another one may call setenv(3). */
 void mt_glibc_read_users_parameters(void);
 
 /* Returns whether neither the program nor its user has set what ends the adapting of glibc's
@@ -159,7 +159,7 @@ bool mt_glibc_adapts(void);
 /* Sets both thresholds and M_ARENA_MAX as they would be if this library had never set them: what
  * the program has set stays, else GLIBC_TUNABLES and MALLOC_*_ decide, else its own values. glibc
  * adapts the thresholds to the mapped blocks that are freed, until one is set: the accounting free
- * does so from now on, by the same rule (mallopt(3), M_MMAP_THRESHOLD). Reads environ. */
+ * does so from now on, by the same rule (mallopt(3), M_MMAP_THRESHOLD). */
 void mt_glibc_reset_parameters(void);
 
 /* Calls glibc's malloc_trim(3). Returns its reply. */

@@ -387,7 +387,7 @@ static void drop(char *from, char *to)
 	uintptr_t end = (uintptr_t)to / page * page;
 
 	if (end > first)
-		(void)madvise((void *)first, end - first, MADV_DONTNEED);
+		(void)mt_raw_syscall(SYS_madvise, first, end - first, MADV_DONTNEED);
 }
 
 /* A page that the program has never written reads as zeros, without becoming resident. */
@@ -400,7 +400,7 @@ static bool is_zero(const char *from, size_t bytes)
 static void copy(char *to, const char *from, size_t bytes)
 {
 	size_t page = mt_os_page_bytes();
-	bool is_fresh = madvise(to, bytes / page * page, MADV_DONTNEED) == 0;
+	bool is_fresh = mt_raw_syscall(SYS_madvise, to, bytes / page * page, MADV_DONTNEED) == 0;
 
 	for (size_t at = 0; at < bytes; at += page) {
 		size_t piece = bytes - at < page ? bytes - at : page;

@@ -680,7 +680,7 @@ void mt_je_ehooks_default_zero_impl(void *from, size_t bytes);
 void mt_je_ehooks_default_zero_impl(void *from, size_t bytes)
 {
 	if ((bytes <= WRITTEN_BYTES && !mt_jemalloc_reuse_is_sparse(bytes)) ||
-	    madvise(from, bytes, MADV_DONTNEED) != 0)
+	    mt_raw_syscall(SYS_madvise, from, bytes, MADV_DONTNEED) != 0)
 		memset(from, 0, bytes);
 }
 

@@ -18,6 +18,7 @@
 #include "core/init.h"
 #include "core/publish.h"
 #include "python/objects.h"
+#include "python/python_internal.h"
 
 MT_EXPORT char *getenv(const char *name);
 
@@ -176,6 +177,12 @@ static MT_COLD char *reply_python_malloc(getenv_fn next)
 			      : MT_PYTHON_USES_MALLOC;
 	mt_publish_set_python(use);
 	return use == MT_PYTHON_USES_MALLOC ? reply : set;
+}
+
+void mt_python_find_getenv(bool unused)
+{
+	(void)unused;
+	(void)find_next();
 }
 
 MT_EXPORT char *getenv(const char *name)

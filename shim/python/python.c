@@ -1,7 +1,6 @@
 #include "python/python.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
@@ -801,17 +800,10 @@ static void fork_child(void)
 	mt_objects_fork_child();
 }
 
-/* Finds libc's getenv before there are threads: helgrind takes a later store for a race. */
-static void find_getenv(bool on)
-{
-	(void)on;
-	(void)getenv("PATH");
-}
-
 const struct mt_component mt_python_component = {
 	.name = "python",
 	.serve = load,
-	.load = find_getenv,
+	.load = mt_python_find_getenv,
 	.before_start = prepare,
 	.finish = gc_thread_stop,
 	.fork_child = fork_child,

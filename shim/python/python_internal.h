@@ -33,6 +33,12 @@ void mt_objects_read(struct mt_object_heap_figures *out, bool exact);
 /* See core/services.h. */
 void mt_objects_limit(uint64_t address_bytes, uint64_t data_bytes);
 
+/* ---- python/environment.c ---- */
+
+/* Finds libc's getenv before there are threads: helgrind takes a later store for a race. Has the
+ * form of a component's load. */
+void mt_python_find_getenv(bool unused);
+
 /* ---- python/gpu_caches.c: caches of Python's frameworks ---- */
 
 /* Empties the caches of Python's frameworks: PyTorch's caches of device

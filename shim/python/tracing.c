@@ -9,6 +9,7 @@
 #include "python/python.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
+#include "sys/os.h"
 
 #define OLDEST_MINOR 9
 /* An object that the look allocates: it is traced as long as the look's own tracing goes on. The
@@ -526,7 +527,7 @@ bool mt_tracing_table_map(void)
 	if (area == MAP_FAILED)
 		return false;
 	/* a child could not unmap it */
-	(void)madvise(area, sizeof(*table), MADV_DONTFORK);
+	(void)mt_raw_syscall(SYS_madvise, area, sizeof(*table), MADV_DONTFORK);
 	table = area;
 	return true;
 }

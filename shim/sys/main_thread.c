@@ -110,12 +110,12 @@ bool mt_main_thread_is_last(const char *stat, uint64_t own_threads)
  * so. */
 static void raise_default(int sig)
 {
-	const struct sigaction plain = {.sa_handler = SIG_DFL};
+	static const uint64_t plain[4]; /* the kernel's struct sigaction: SIG_DFL */
 	sigset_t only;
 
 	sigemptyset(&only);
 	sigaddset(&only, sig);
-	(void)sigaction(sig, &plain, NULL);
+	(void)mt_raw_syscall(SYS_rt_sigaction, sig, plain, NULL, sizeof(uint64_t));
 	pthread_sigmask(SIG_UNBLOCK, &only, NULL);
 	(void)mt_raw_syscall(SYS_tgkill, mt_os_getpid(), mt_os_gettid(), sig);
 }
@@ -155,7 +155,7 @@ static _Atomic uint32_t *map_mark(void)
 
 	if (page == MAP_FAILED)
 		return NULL;
-	if (madvise(page, bytes, MADV_WIPEONFORK) == 0)
+	if (mt_raw_syscall(SYS_madvise, page, bytes, MADV_WIPEONFORK) == 0)
 		return page;
 	(void)munmap(page, bytes);
 	return NULL;

@@ -36,7 +36,7 @@ ERRORS = {line.split()[0]: line.split()[1:] for line in """
 	mmap                ENOMEM EAGAIN EPERM
 	munmap              ENOMEM EINVAL
 	mremap              ENOMEM EFAULT EINVAL EPERM
-	madvise             EINVAL ENOMEM EAGAIN EPERM
+	sys_madvise         EINVAL ENOMEM EAGAIN EPERM
 	mprotect            ENOMEM EACCES
 	open                EMFILE ENOENT EACCES
 	sys_open            EMFILE ENOENT EACCES ENFILE

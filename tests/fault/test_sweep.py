@@ -38,7 +38,7 @@ def test_each_call_fails_once(stage, case):
 
 	# A control of the harness: the calls do pass through it.
 	needed = {
-		"jemalloc": "mmap madvise sys_openat sys_pwrite64 sys_futex pthread_create", "system": "next_malloc sys_openat",
+		"jemalloc": "mmap sys_madvise sys_openat sys_pwrite64 sys_futex pthread_create", "system": "next_malloc sys_openat",
 		"profiler": "process_vm_readv dlopen rename", "leave": "pthread_create", "cuda": "mmap pthread_create"}
 	for name in needed[case].split():
 		assert name in table and table[name].injected, f"{name}: {table.get(name)}"
@@ -54,7 +54,7 @@ def test_each_call_fails_once_with_each_error(stage, case):
 
 STORMS = """
 	mmap:/3=ENOMEM mmap:1+=ENOMEM mmap:4-60=ENOMEM munmap:1+=ENOMEM mprotect:1+=ENOMEM
-	madvise:1+=EINVAL madvise:/2=EAGAIN mremap:1+=EINVAL mremap:2+=ENOMEM mremap:/2=ENOMEM mremap:/3=EFAULT
+	sys_madvise:1+=EINVAL sys_madvise:/2=EAGAIN mremap:1+=EINVAL mremap:2+=ENOMEM mremap:/2=ENOMEM mremap:/3=EFAULT
 	sys_openat:1+=EMFILE sys_openat:1+=EPERM sys_openat:/2=EACCES sys_openat:10+=ENFILE sys_open:1+=EACCES open:1+=EMFILE
 	sys_read:1+=EIO sys_read:/2=END sys_read:/3=HALF sys_pread64:1+=EIO sys_pread64:/2=END
 	sys_write:1+=EAGAIN sys_pwrite64:1+=ENOSPC sys_pwrite64:/2=HALF sys_pwrite64:/3=ENOSPC ftruncate:1+=ENOSPC

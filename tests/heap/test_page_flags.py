@@ -10,7 +10,8 @@ CALLS = ["dontfork", "wipeonfork", "dontdump", "mlock", "protect"]
 WAYS = [(call, size, "libc") for call in CALLS for size in SIZES]
 WAYS += [(call, 1200 * KB, "syscall") for call in ("dontfork", "mlock")]
 WAYS += [("dontfork", size, "libc.so.6") for size in SIZES]
-WAYS += [("dontfork", size, way) for size in SIZES[1:] for way in ("grown", "shrunk")]
+WAYS += [("dontfork", size, way) for size in SIZES for way in ("grown", "shrunk")]
+WAYS += [("protect", 256 * KB, "shrunk")]
 
 
 @pytest.mark.parametrize("call, size, way", WAYS, ids=["-".join(map(str, way)) for way in WAYS])

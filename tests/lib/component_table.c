@@ -6,6 +6,7 @@
 #include "core/components.h"
 #include "core/init.h"
 #include "heap/trim.h"
+#include "python/python_internal.h"
 
 extern const struct mt_component mt_gpu_component;
 extern const struct mt_component mt_pressure_component;
@@ -28,7 +29,7 @@ const struct mt_component *const mt_component_table[] = {
 };
 
 /* core/init.c is no part of the unit tests: its constructor would start the shim in each of them.
- */
+ * Nor is python/environment.c, which wraps getenv. */
 void mt_init_start_heap(void)
 {
 }
@@ -36,4 +37,9 @@ void mt_init_start_heap(void)
 bool mt_init_start_worker(void)
 {
 	return false;
+}
+
+void mt_python_find_getenv(bool unused)
+{
+	(void)unused;
 }
