@@ -228,7 +228,9 @@ static _Noreturn void exit_by(enum exit_function exit_function, int status)
 {
 	exit_fn next = mt_load_relaxed(&next_exits[exit_function]);
 
-	if (mt_state_is_on() && mt_state_is_own_process()) {
+	/* getpid last: a small child in a sandbox has no files, and may not call it */
+	if (mt_state_is_on() && (mt_files_exist() || mt_worker_is_running()) &&
+	    mt_state_is_own_process()) {
 		mt_files_unlink_at_exit();
 		mt_last_file_remove();
 	}

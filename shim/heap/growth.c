@@ -25,10 +25,11 @@
 #define LONGEST_STEPS 16u
 
 /* counters, no ordering */
-static _Atomic uint64_t counted_bytes; /* since the last step */
-static _Atomic uint32_t steps;         /* since the last check */
-static _Atomic uint32_t distance = 1;  /* steps between two checks */
-static _Atomic bool has_failed;        /* to start the worker */
+static _Atomic uint64_t counted_bytes;  /* since the last step */
+static _Atomic uint32_t steps;          /* since the last check */
+static _Atomic uint32_t distance = 1;   /* steps between two checks */
+static _Atomic bool has_failed;         /* to start the worker */
+static _Atomic uint64_t malloced_bytes; /* by all threads, as their events tell */
 /* free when this process was forked: its parent's, too */
 static _Atomic uint64_t inherited_bytes;
 
@@ -148,6 +149,7 @@ void mt_growth_allocated(uint64_t fresh_bytes)
 {
 	int kept = errno;
 
+	mt_add_relaxed(&malloced_bytes, fresh_bytes);
 	if (!note_bytes(fresh_bytes))
 		return;
 	if (fresh_bytes >= MT_GROWTH_STEP_BYTES)
@@ -182,7 +184,15 @@ static _Atomic uint32_t vain_count;
 static _Atomic uint64_t vain_bytes;    /* the most that was free before a purge in vain */
 static _Atomic uint64_t objects_bytes; /* pages that Python's objects have taken */
 
-static MT_TLS uint64_t purged_allocated_bytes; /* by this thread, at its last purge */
+static MT_TLS uint64_t purged_allocated_bytes; /* at this thread's last purge */
+
+/* By this thread; if it only frees, by the others, who use what it returns. */
+static uint64_t allocated_bytes(void)
+{
+	uint64_t own = mt_account_own_allocated();
+
+	return (own ? own : mt_load_relaxed(&malloced_bytes)) + mt_load_relaxed(&objects_bytes);
+}
 
 static uint64_t pause_after(uint32_t vain)
 {
@@ -192,7 +202,7 @@ static uint64_t pause_after(uint32_t vain)
 /* Returns how long the next purge waits. What one call after another frees is one purge. */
 static uint64_t count_vain(uint64_t now_ns, uint64_t free_before)
 {
-	uint64_t allocated = mt_account_own_allocated() + mt_load_relaxed(&objects_bytes);
+	uint64_t allocated = allocated_bytes();
 	bool is_refilled = allocated - purged_allocated_bytes >= FREE_LEAST_BYTES;
 	uint64_t since_ns = mt_sat_sub(now_ns, mt_exchange_relaxed(&purged_ns, now_ns));
 	uint32_t vain = mt_load_relaxed(&vain_count);

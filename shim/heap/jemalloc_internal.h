@@ -97,6 +97,11 @@ void mt_jemalloc_event_use(uint64_t step_bytes, void (*handler)(void));
  * freed, with no lock of jemalloc's held. Never called by a version without that event. */
 void mt_jemalloc_frees_use(void (*handler)(uint64_t freed_bytes));
 
+/* Calls that handler. jemalloc itself has the event after so many bytes that a thread frees, but
+ * not for a thread that has never allocated. */
+#define MT_JEMALLOC_FREE_EVENT_BYTES (64u << 10)
+void mt_jemalloc_note_frees(uint64_t freed_bytes);
+
 /* Empties the cache of the calling thread. */
 void mt_jemalloc_flush_thread(void);
 

@@ -51,6 +51,8 @@ extern void je_arena_basic_stats_merge(void *thread, void *arena, unsigned int *
 				       const char **dss, ssize_t *dirty_decay_ms,
 				       ssize_t *muzzy_decay_ms, size_t *active, size_t *dirty,
 				       size_t *muzzy) __attribute__((weak));
+extern void je_arena_decay(void *thread, void *arena, bool is_background, bool all)
+	__attribute__((weak));
 
 struct pages {
 	size_t active, dirty, muzzy;
@@ -64,7 +66,7 @@ static _Atomic size_t purged_pages; /* 0: there is none */
 static bool is_there(void)
 {
 	return je_arenas && &je_manual_arena_base && je_narenas_total_get &&
-	       je_arena_basic_stats_merge;
+	       je_arena_basic_stats_merge && je_arena_decay;
 }
 
 static void add_pages(void *arena, struct pages *sum)
@@ -150,22 +152,40 @@ uint64_t mt_jemalloc_retained_bytes(unsigned int index)
 
 /* ---- returning them ---- */
 
-void mt_jemalloc_purge_arena(unsigned int index)
+static void purge_by_mallctl(unsigned int index)
 {
 	size_t mib[3];
 	size_t length = 3;
-	struct pages pages = {0};
 
-	mt_assert(mt_lock_is_held(MT_RANK_purge));
 	if (je_mallctlnametomib("arena.0.purge", mib, &length) != 0)
 		return;
 	mib[1] = index;
-	if (are_known())
-		add_arena(index, &pages);
+	(void)je_mallctlbymib(mib, 3, NULL, NULL, NULL, 0);
+}
+
+/* What that mallctl calls. Not as the calling thread: it may have allocated nothing (see
+ * mt_jemalloc_thread_has_allocated). */
+static void purge_known(unsigned int index)
+{
+	void *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
+	struct pages pages = {0};
+
+	if (!arena)
+		return;
+	add_pages(arena, &pages);
 	mt_store_relaxed(&purged_pages, pages.dirty + pages.muzzy);
 	mt_store_relaxed(&purged_arena, index);
-	(void)je_mallctlbymib(mib, 3, NULL, NULL, NULL, 0);
+	je_arena_decay(NULL, arena, false, true);
 	mt_jemalloc_pages_fork_child();
+}
+
+void mt_jemalloc_purge_arena(unsigned int index)
+{
+	mt_assert(mt_lock_is_held(MT_RANK_purge));
+	if (are_known())
+		purge_known(index);
+	else
+		purge_by_mallctl(index);
 }
 
 void mt_jemalloc_purge_arena_soon(unsigned int index)
@@ -233,11 +253,11 @@ static enum mt_reclaimed reclaim_largest(uint64_t keep_bytes, uint64_t patience_
 
 enum mt_reclaimed mt_jemalloc_reclaim(uint64_t keep_bytes, uint64_t patience_ns)
 {
-	/* one that may only free Python's objects */
-	if (!mt_thread_is_ours() && !mt_jemalloc_thread_has_allocated())
-		return MT_RECLAIMED_NOTHING;
 	if (are_known())
 		return reclaim_largest(keep_bytes, patience_ns);
+	/* one that only frees */
+	if (!mt_thread_is_ours() && !mt_jemalloc_thread_has_allocated())
+		return MT_RECLAIMED_NOTHING;
 	for (unsigned int index = 0; index < mt_jemalloc_arenas_count(); index++) {
 		if (!mt_purge_enter_within(patience_ns))
 			return index ? MT_RECLAIMED_SOME : MT_RECLAIMED_BUSY;

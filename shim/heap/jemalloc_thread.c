@@ -177,8 +177,6 @@ void __wrap_je_tcache_arena_reassociate(void *thread, CACHE_PARAMS, void *arena)
 /* A phase begins if so much was freed, and up to this part of it allocated meanwhile. */
 #define PHASE_BYTES (512u << 10)
 #define LITTLE      4u
-/* of frees, between two events of a thread */
-#define FREE_EVENT_BYTES (64u << 10)
 /* between phases in which a thread empties its cache */
 #define PAUSE_NS (20 * MT_NS_PER_MS)
 
@@ -212,6 +210,12 @@ void mt_jemalloc_frees_use(void (*handler)(uint64_t freed_bytes))
 	on_frees = handler;
 }
 
+void mt_jemalloc_note_frees(uint64_t freed_bytes)
+{
+	if (on_frees)
+		on_frees(freed_bytes);
+}
+
 /* Returns whether the thread shall empty its cache. */
 static bool note_free(void)
 {
@@ -243,8 +247,7 @@ void mt_jemalloc_flush_thread(void)
 
 void __wrap_je_tcache_gc_dalloc_event_handler(void *thread, uint64_t elapsed)
 {
-	if (on_frees)
-		on_frees(FREE_EVENT_BYTES);
+	mt_jemalloc_note_frees(MT_JEMALLOC_FREE_EVENT_BYTES);
 	if (mt_unlikely(events_until_cache)) {
 		note_event_without_cache(thread);
 		return;

@@ -537,6 +537,23 @@ static bool takes_freed(size_t bytes)
 	       mt_exchange_relaxed(&freed_bytes, 0) >= bytes;
 }
 
+/* jemalloc has no events for a thread that has never allocated. This one keeps no lock of
+ * jemalloc's. cache: of free extents, or another. */
+static void note_free(const char *pac, const char *cache, size_t bytes)
+{
+	static MT_TLS size_t untold_bytes;
+
+	if (mt_likely(mt_jemalloc_thread_has_allocated()) ||
+	    cache - pac != mt_load_relaxed(&free_cache_offset))
+		return;
+	untold_bytes += bytes;
+	if (untold_bytes < MT_JEMALLOC_FREE_EVENT_BYTES)
+		return;
+	bytes = untold_bytes;
+	untold_bytes = 0;
+	mt_jemalloc_note_frees(bytes);
+}
+
 /* An extent is free: a large block, or a slab whose blocks are all free. */
 void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, void *extent)
 {
@@ -547,6 +564,7 @@ void __wrap_je_ecache_dalloc(void *thread, void *pac, void *hooks, void *cache, 
 	if (mt_unlikely(!mt_load_relaxed(&free_cache_offset)) && mt_jemalloc_has_own_arenas_only())
 		mt_store_relaxed(&free_cache_offset, (char *)cache - (char *)pac);
 	__real_je_ecache_dalloc(thread, pac, hooks, cache, extent);
+	note_free(pac, cache, bytes);
 	if (mt_likely(!kept))
 		return;
 	bytes += mt_add_relaxed(&freed_bytes, bytes);

@@ -1,8 +1,10 @@
-/* Forks a child from a large process as servers and browsers do: it touches what it has inherited,
- * gives up by a seccomp filter everything that has to do with files, and ends. Prints how it ended:
- * "exit 7", or "signal 31" where it still wanted a file. */
+/* sandboxed_child.c END: forks a child from a large process as servers and browsers do: it touches
+ * what it has inherited, gives up by a seccomp filter everything that has to do with files, and
+ * ends, by exit(3) or _exit(2); in the second case it has given up getpid, too. Prints how it
+ * ended: "exit 7", or "signal 31" if it still made such a call. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,13 +20,14 @@
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),                                       \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 
-static int forbid_files(void)
+static int forbid_files(bool own_pid_too)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		KILL_ON(SYS_openat),
 		KILL_ON(SYS_unlinkat),
 		KILL_ON(SYS_newfstatat),
+		KILL_ON(own_pid_too ? SYS_getpid : SYS_openat),
 #ifdef SYS_open
 		KILL_ON(SYS_open),
 		KILL_ON(SYS_unlink),
@@ -38,8 +41,9 @@ static int forbid_files(void)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	bool calls_exit = argc == 2 && strcmp(argv[1], "exit") == 0;
 	char *block = malloc(BYTES);
 	int status = 0;
 
@@ -48,9 +52,11 @@ int main(void)
 	memset(block, 1, BYTES);
 	if (fork() == 0) {
 		memset(block, 2, BYTES);
-		if (forbid_files())
+		if (forbid_files(!calls_exit))
 			_exit(9);
-		exit(7);
+		if (calls_exit)
+			exit(7);
+		_exit(7);
 	}
 	wait(&status);
 	if (WIFSIGNALED(status))

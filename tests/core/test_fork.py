@@ -173,9 +173,10 @@ def test_a_child_forked_while_the_worker_looks_at_the_loaded_objects_can_look_to
 	assert got.stdout == "60 of 60\n", got.stderr
 
 
-def test_a_forked_child_that_may_touch_no_file_ends_in_peace(run, env, compile_c, backend):
+@pytest.mark.parametrize("end", ["exit", "_exit"])
+def test_a_forked_child_that_may_touch_no_file_ends_in_peace(run, env, compile_c, backend, end):
 	"""It has no files of ours, and has been no other program that might have left some."""
-	assert run([compile_c("sandboxed_child.c")], env()).stdout == "exit 7\n"
+	assert run([compile_c("sandboxed_child.c"), end], env()).stdout == "exit 7\n"
 
 
 def test_a_thread_may_fork_before_it_has_ever_allocated(run, env, compile_c, backend):

@@ -20,7 +20,9 @@
  *   evicts MB BYTES TURNS     holds MB in blocks of up to BYTES; each of TURNS new ones takes the
  *                             place of others; kB of anonymous memory
  *   handed_over MB COUNT      fills MB in blocks of 200 bytes, which a thread that does nothing
- *                             else frees, COUNT times, and rests; kB of anonymous memory */
+ *                             else frees, COUNT times, and rests; kB of anonymous memory
+ *   left_behind MB            a thread fills MB in blocks of 200 bytes and ends; the main thread,
+ *                             which makes no others, frees them; kB of anonymous memory */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -336,6 +338,28 @@ static long handed_over(long bytes, int count)
 	return rollup_kb("Anonymous:");
 }
 
+static void *fill_handed(void *unused)
+{
+	for (long i = 0; i < handed_count; i++)
+		handed[i] = memset(malloc(200), 1, 200);
+	return unused;
+}
+
+static long left_behind(long bytes)
+{
+	pthread_t thread;
+
+	handed_count = bytes / 200;
+	handed = calloc((size_t)handed_count, sizeof(*handed));
+	if (!handed || pthread_create(&thread, NULL, fill_handed, NULL) != 0)
+		abort();
+	pthread_join(thread, NULL);
+	for (long i = 0; i < handed_count; i++)
+		free(handed[i]);
+	free(handed);
+	return rollup_kb("Anonymous:");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && strcmp(argv[1], "reloads") == 0)
@@ -365,6 +389,8 @@ int main(int argc, char **argv)
 		printf("%ld\n", evicts(atol(argv[2]) << 20, (size_t)atol(argv[3]), atoi(argv[4])));
 	else if (argc == 4 && strcmp(argv[1], "handed_over") == 0)
 		printf("%ld\n", handed_over(atol(argv[2]) << 20, atoi(argv[3])));
+	else if (argc == 3 && strcmp(argv[1], "left_behind") == 0)
+		printf("%ld\n", left_behind(atol(argv[2]) << 20));
 	else
 		return 2;
 	return 0;

@@ -184,3 +184,12 @@ def test_what_a_thread_that_only_frees_has_freed_goes_back_at_rest(numbers):
 
 	assert plain < 2000
 	assert shimmed < plain + 3000
+
+
+@pytest.mark.parametrize("megabytes", [8, 14])
+def test_what_a_thread_has_made_before_it_ended_goes_back_though_the_thread_that_frees_it_makes_nothing(numbers, megabytes):
+	"""All of it stayed for good: jemalloc has no event for a thread that has never allocated, and the process no worker."""
+	plain, shimmed = numbers("left_behind", megabytes)
+
+	assert plain < 1500
+	assert shimmed < plain + 3000
