@@ -224,13 +224,17 @@ static void find_next_exits(void)
 				 (exit_fn)(uintptr_t)mt_loader_symbol(RTLD_NEXT, names[i]));
 }
 
+static bool has_files(void)
+{
+	return mt_files_exist() || mt_worker_is_running();
+}
+
 static _Noreturn void exit_by(enum exit_function exit_function, int status)
 {
 	exit_fn next = mt_load_relaxed(&next_exits[exit_function]);
 
-	/* getpid last: a small child in a sandbox has no files, and may not call it */
-	if (mt_state_is_on() && (mt_files_exist() || mt_worker_is_running()) &&
-	    mt_state_is_own_process()) {
+	/* getpid last: a small process in a sandbox has no files, and may not call it */
+	if (mt_state_is_on() && has_files() && mt_state_is_own_process()) {
 		mt_files_unlink_at_exit();
 		mt_last_file_remove();
 	}
@@ -335,16 +339,15 @@ __attribute__((constructor(101))) static void begin(void)
 /* Returns whether this process, or the program before its exec, may own files. The kernel keeps
  * peak resident size and fault count over an exec, and reading them is cheap. A vfork child
  * inherits the peak but has few faults. A process that started its worker without either (untouched
- * memory, huge pages, CUDA) and then called exec leaves its files to a sweep. A forked child makes
- * no system call here, since a seccomp filter may forbid it. Source: getrusage(2), exec_mmap of the
- * kernel. */
+ * memory, huge pages, CUDA) and then called exec leaves its files to a sweep. Source:
+ * getrusage(2), exec_mmap of the kernel. */
 static bool may_own_files(void)
 {
 	uint64_t least = mt_config()->min_mb;
 	struct rusage usage;
 
 	if (is_forked_child)
-		return mt_worker_is_running();
+		return has_files();
 	if (mt_worker_is_running() || !least)
 		return true;
 	return getrusage(RUSAGE_SELF, &usage) == 0 && (uint64_t)usage.ru_maxrss >= least * 1024 &&
@@ -353,7 +356,9 @@ static bool may_own_files(void)
 
 __attribute__((destructor)) static void end(void)
 {
-	if (!mt_state_is_on() || !mt_state_is_own_process())
+	/* A forked child without files makes no system call here: a sandbox may forbid it. */
+	if (!mt_state_is_on() ||
+	    ((has_files() || !is_forked_child) && !mt_state_is_own_process()))
 		return;
 	mt_components_stop();
 	if (mt_worker_is_running())
