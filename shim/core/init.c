@@ -357,8 +357,7 @@ static bool may_own_files(void)
 __attribute__((destructor)) static void end(void)
 {
 	/* A forked child without files makes no system call here: a sandbox may forbid it. */
-	if (!mt_state_is_on() ||
-	    ((has_files() || !is_forked_child) && !mt_state_is_own_process()))
+	if (!mt_state_is_on() || ((has_files() || !is_forked_child) && !mt_state_is_own_process()))
 		return;
 	mt_components_stop();
 	if (mt_worker_is_running())
