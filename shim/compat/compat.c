@@ -176,7 +176,9 @@ static bool pause_worker(void)
 
 static bool pause_worker_for_ids(void)
 {
-	return mt_state_is_on() && !(mt_worker_is_running() && mt_worker_has_same_credentials()) &&
+	return mt_state_is_on() &&
+	       !(mt_worker_is_running() && mt_state_is_own_process() &&
+		 mt_worker_has_same_credentials()) &&
 	       pause_worker();
 }
 

@@ -52,14 +52,13 @@ uint64_t mt_os_page_bytes(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* A sandbox may return an error, and the caller may be inside malloc: keeps errno. */
+/* Without errno: the caller may be inside malloc, or in a child that has no thread-local data
+ * (Chromium makes one by clone with CLONE_SETTLS, which calls _exit). A sandbox may refuse. */
 static pid_t own_id(long number)
 {
-	int kept = errno;
-	pid_t id = (pid_t)mt_raw_syscall(number);
+	long id = mt_raw_syscall_asm(number, 0, 0, 0, 0, 0, 0);
 
-	errno = kept;
-	return id;
+	return id < 0 ? -1 : (pid_t)id;
 }
 
 pid_t mt_os_gettid(void)

@@ -179,6 +179,16 @@ def test_a_forked_child_that_may_touch_no_file_ends_in_peace(run, env, compile_c
 	assert run([compile_c("sandboxed_child.c"), end], env()).stdout == "exit 7\n"
 
 
+@pytest.mark.parametrize("call", ["_exit", "_Exit", "setrlimit", "prlimit", "unshare", "setgroups"])
+@pytest.mark.parametrize("megabytes", [0, 40])
+def test_a_child_without_thread_local_data_may_call_what_touches_none(run, env, bare, compile_c, call, megabytes):
+	"""Chromium's sandbox makes one: it died of SIGSEGV in _exit, since getpid saved errno."""
+	program = [compile_c("no_tls_child.c"), call, megabytes]
+
+	assert run(program, bare).stdout == "exit 7\n"
+	assert run(program, env()).stdout == "exit 7\n"
+
+
 def test_a_thread_may_fork_before_it_has_ever_allocated(run, env, compile_c, backend):
 	"""jemalloc came to know the thread in its fork handler, and we waited for a lock that fork had taken for us before."""
 	got = run([compile_c("fork_first.c")], env(MIN_MB=0), timeout=60)
