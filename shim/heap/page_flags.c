@@ -12,109 +12,146 @@
 
 /* ---- ranges ---- */
 
+static uint32_t room_of(const struct mt_ranges *set)
+{
+	return set->mapped ? set->room : MT_RANGES_FIRST;
+}
+
+/* Returns whether the set has room for one more range. Maps twice the room if it has none. */
+static bool has_room(struct mt_ranges *set)
+{
+	uint32_t held = room_of(set);
+	size_t bytes = held * sizeof(struct mt_range);
+	long fresh;
+
+	mt_assert(set->count <= held && held <= MT_RANGES_MOST);
+	if (mt_likely(set->count < held))
+		return true;
+	fresh = held < MT_RANGES_MOST
+			? mt_raw_syscall_asm(SYS_mmap, 0, (long)(2 * bytes), PROT_READ | PROT_WRITE,
+					     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+			: -ENOMEM;
+	if (fresh < 0)
+		return false;
+	memcpy((void *)fresh, mt_page_ranges_at(set), bytes);
+	if (set->mapped)
+		(void)mt_raw_syscall_asm(SYS_munmap, (long)set->mapped, (long)bytes, 0, 0, 0, 0);
+	set->mapped = (struct mt_range *)fresh;
+	set->room = 2 * held;
+	return true;
+}
+
 /* Returns the first range that ends behind the address. */
 static uint32_t find(const struct mt_ranges *set, uintptr_t address)
 {
+	const struct mt_range *at = mt_page_ranges_at(set);
 	uint32_t low = 0, high = set->count;
 
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
 
-		if (set->at[middle].end > address)
+		if (at[middle].end > address)
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	mt_assert(low == set->count || set->at[low].end > address);
+	mt_assert(low == set->count || at[low].end > address);
 	return low;
 }
 
-/* Removes the ranges from first up to end, and makes room for `room` in their place. */
-static void replace(struct mt_ranges *set, uint32_t first, uint32_t end, uint32_t room)
+/* Removes the ranges from first up to end, and makes room for `room` in their place. Returns where
+ * that is. */
+static struct mt_range *replace(struct mt_ranges *set, uint32_t first, uint32_t end, uint32_t room)
 {
+	struct mt_range *at = mt_page_ranges_at(set);
+
 	mt_assert(first <= end && end <= set->count);
-	mt_assert(set->count - (end - first) + room <= MT_RANGES_MOST);
-	memmove(&set->at[first + room], &set->at[end], (set->count - end) * sizeof(set->at[0]));
+	mt_assert(set->count - (end - first) + room <= room_of(set));
+	memmove(&at[first + room], &at[end], (set->count - end) * sizeof(at[0]));
 	set->count = set->count - (end - first) + room;
-	mt_assert(set->count <= MT_RANGES_MOST);
+	return &at[first];
 }
 
 /* Of two neighbours of a new range, at `next` and before it, extends the one that is nearer. */
 static void join_nearest(struct mt_ranges *set, uint32_t next, uintptr_t begin, uintptr_t end)
 {
-	if (next == set->count ||
-	    (next > 0 && begin - set->at[next - 1].end < set->at[next].begin - end))
-		set->at[next - 1].end = end;
+	struct mt_range *at = mt_page_ranges_at(set);
+
+	if (next == set->count || (next > 0 && begin - at[next - 1].end < at[next].begin - end))
+		at[next - 1].end = end;
 	else
-		set->at[next].begin = begin;
+		at[next].begin = begin;
 }
 
 void mt_page_ranges_add(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 {
+	bool is_growable = has_room(set);
+	const struct mt_range *at = mt_page_ranges_at(set);
 	uint32_t first = find(set, begin ? begin - 1 : 0);
 	uint32_t behind = first;
 
 	mt_assert(begin < end);
-	while (behind < set->count && set->at[behind].begin <= end)
+	while (behind < set->count && at[behind].begin <= end)
 		behind++;
-	if (behind == first && set->count == MT_RANGES_MOST) {
+	if (behind == first && !is_growable) {
 		join_nearest(set, first, begin, end);
 		return;
 	}
-	if (behind > first && set->at[first].begin < begin)
-		begin = set->at[first].begin;
-	if (behind > first && set->at[behind - 1].end > end)
-		end = set->at[behind - 1].end;
-	replace(set, first, behind, 1);
-	set->at[first].begin = begin;
-	set->at[first].end = end;
-	mt_assert(first + 1 >= set->count || end < set->at[first + 1].begin);
+	if (behind > first && at[first].begin < begin)
+		begin = at[first].begin;
+	if (behind > first && at[behind - 1].end > end)
+		end = at[behind - 1].end;
+	*replace(set, first, behind, 1) = (struct mt_range){begin, end};
+	mt_assert(first + 1 >= set->count || end < at[first + 1].begin);
 }
 
 void mt_page_ranges_remove(struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 {
+	bool is_growable = has_room(set);
+	struct mt_range *at = mt_page_ranges_at(set);
 	uint32_t first = find(set, begin);
 	uint32_t behind;
 
-	if (first < set->count && set->at[first].begin < begin && set->at[first].end > end) {
-		if (set->count == MT_RANGES_MOST)
+	if (first < set->count && at[first].begin < begin && at[first].end > end) {
+		if (!is_growable)
 			return;
-		replace(set, first, first, 1);
-		set->at[first].begin = set->at[first + 1].begin;
-		set->at[first].end = begin;
-		set->at[first + 1].begin = end;
+		replace(set, first, first, 1)->begin = at[first + 1].begin;
+		at[first].end = begin;
+		at[first + 1].begin = end;
 		return;
 	}
-	if (first < set->count && set->at[first].begin < begin)
-		set->at[first++].end = begin;
+	if (first < set->count && at[first].begin < begin)
+		at[first++].end = begin;
 	behind = first;
-	while (behind < set->count && set->at[behind].end <= end)
+	while (behind < set->count && at[behind].end <= end)
 		behind++;
-	if (behind < set->count && set->at[behind].begin < end)
-		set->at[behind].begin = end;
+	if (behind < set->count && at[behind].begin < end)
+		at[behind].begin = end;
 	replace(set, first, behind, 0);
 }
 
 bool mt_page_ranges_overlap(const struct mt_ranges *set, uintptr_t begin, uintptr_t end)
 {
+	const struct mt_range *at = mt_page_ranges_at(set);
 	uint32_t first = find(set, begin);
 
-	return first < set->count && set->at[first].begin < end;
+	return first < set->count && at[first].begin < end;
 }
 
 bool mt_page_ranges_clip(const struct mt_ranges *set, uintptr_t *begin, uintptr_t *end)
 {
+	const struct mt_range *at = mt_page_ranges_at(set);
 	uint32_t first = find(set, *begin);
 	uint32_t last = first;
 
-	if (first == set->count || set->at[first].begin >= *end)
+	if (first == set->count || at[first].begin >= *end)
 		return false;
-	while (last + 1 < set->count && set->at[last + 1].begin < *end)
+	while (last + 1 < set->count && at[last + 1].begin < *end)
 		last++;
-	if (set->at[first].begin > *begin)
-		*begin = set->at[first].begin;
-	if (set->at[last].end < *end)
-		*end = set->at[last].end;
+	if (at[first].begin > *begin)
+		*begin = at[first].begin;
+	if (at[last].end < *end)
+		*end = at[last].end;
 	mt_assert(*begin < *end);
 	return true;
 }
@@ -324,7 +361,9 @@ void mt_page_flags_allow_huge(void *begin, size_t bytes)
 void mt_page_flags_all_may_be_huge(void)
 {
 	enter();
-	huge = mapped;
+	for (uint32_t i = 0; i < mapped.count; i++)
+		mt_page_ranges_add(&huge, mt_page_ranges_at(&mapped)[i].begin,
+				   mt_page_ranges_at(&mapped)[i].end);
 	leave();
 }
 

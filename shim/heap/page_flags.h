@@ -22,25 +22,36 @@
 
 /* ---- ranges ---- */
 
-/* A small sorted set of address ranges, which may come to contain more than was added: if it is
- * full, the new range is joined with its nearest neighbour. For uses where too much costs time, and
- * too little is a fault. Owns no state, takes no lock, never allocates. The caller protects each
- * set by a lock. */
+/* A sorted set of address ranges, which may come to contain more than was added: if it has no more
+ * room, the new range is joined with its nearest neighbour. For uses where too much costs time, and
+ * too little is a fault. Owns the memory that it maps beyond MT_RANGES_FIRST ranges, and keeps it.
+ * Takes no lock, keeps errno. The caller protects each set by a lock. */
 
-#define MT_RANGES_MOST 256u
+#define MT_RANGES_FIRST 256u
+/* Programs flag a page of each of their coroutines' stacks. The kernel allows 65,530 mappings. */
+#define MT_RANGES_MOST 16384u
+
+struct mt_range {
+	uintptr_t begin, end;
+};
 
 /* Zeroed: empty. Ranges are ascending and do not touch. */
 struct mt_ranges {
 	uint32_t count;
-	struct {
-		uintptr_t begin, end;
-	} at[MT_RANGES_MOST];
+	uint32_t room;           /* of `mapped` */
+	struct mt_range *mapped; /* NULL: they are in `first` */
+	struct mt_range first[MT_RANGES_FIRST];
 };
+
+static inline struct mt_range *mt_page_ranges_at(const struct mt_ranges *set)
+{
+	return set->mapped ? set->mapped : (struct mt_range *)(uintptr_t)set->first;
+}
 
 /* begin, end: of a range that is not empty. */
 void mt_page_ranges_add(struct mt_ranges *set, uintptr_t begin, uintptr_t end);
 
-/* If the set is full, the middle of a range stays. */
+/* If the set has no more room, the middle of a range stays. */
 void mt_page_ranges_remove(struct mt_ranges *set, uintptr_t begin, uintptr_t end);
 
 /* Returns whether the set has an address of the range. */
