@@ -29,8 +29,12 @@
 /* libc maps larger blocks each time, unless M_MMAP_MAX forbids it: to return their pages costs no
  * more than that. */
 #define LIBC_MAPS_BYTES MT_GLIBC_MMAP_THRESHOLD_MOST
-/* the faults of pages that the program uses cost as much as their return */
-#define FAULTS_SHARE 2u
+/* what a return costs, with the faults of pages that the program uses: so many times its own time */
+#define FAULTS_SHARE 6u
+/* Blocks that came without pages and were the next to be freed: so many of them, and one in
+ * WASTED_SHARE of all, show that such blocks do not stay. */
+#define WASTED_LEAST 8u
+#define WASTED_SHARE 4u
 /* from the word in one page to that in the next: programs may use the beginning of each */
 #define WORD_STEP 1016u
 
@@ -42,6 +46,9 @@ struct order {
 	_Atomic long left; /* bytes; the thread that takes it below 0 has the next turn */
 	_Atomic unsigned int soon_count; /* of samples that were freed soon, up to SOON_MOST */
 	_Atomic bool is_sparse;
+	/* since the sample is one */
+	_Atomic(const void *) last;                       /* block that came without pages */
+	_Atomic unsigned int emptied_count, wasted_count; /* blocks without pages */
 };
 
 static struct order orders[2][ORDERS]; /* of blocks that are not zeroed, and of the others */
@@ -91,6 +98,8 @@ static MT_COLD void place(struct order *order, char *block, size_t bytes, bool z
 	}
 	mt_store_relaxed(&order->bytes, bytes);
 	mt_store_relaxed(&order->since_ns, mt_os_now_ns());
+	mt_store_relaxed(&order->emptied_count, 0);
+	mt_store_relaxed(&order->wasted_count, 0);
 	mt_store_relaxed(&order->sample, block);
 }
 
@@ -172,6 +181,15 @@ void mt_jemalloc_reuse_end(void)
 	mt_store_relaxed(&has_ended, true);
 }
 
+/* jemalloc has returned the pages of a zeroed block. */
+static MT_COLD void take_empty(struct order *order, char *block, size_t bytes, bool zero)
+{
+	if (!zero)
+		return_pages(block, bytes);
+	mt_store_relaxed(&order->last, block);
+	mt_add_relaxed(&order->emptied_count, 1);
+}
+
 void mt_jemalloc_reuse_take(void *block, size_t bytes, bool zero)
 {
 	struct order *order;
@@ -182,8 +200,8 @@ void mt_jemalloc_reuse_take(void *block, size_t bytes, bool zero)
 	    !mt_jemalloc_has_own_arenas_only())
 		return;
 	order = order_of(bytes, zero);
-	if (mt_unlikely(mt_load_relaxed(&order->is_sparse)) && !zero)
-		return_pages(block, bytes);
+	if (mt_unlikely(mt_load_relaxed(&order->is_sparse)))
+		take_empty(order, block, bytes, zero);
 	left = mt_sub_relaxed(&order->left, (long)bytes);
 	if (mt_unlikely(left >= 0 && left < (long)bytes))
 		take_turn(order, block, bytes, zero);
@@ -204,6 +222,16 @@ static MT_COLD void end_sample(struct order *order)
 		mt_store_relaxed(&order->soon_count, soon_count + 1);
 }
 
+static MT_COLD void free_last(struct order *order)
+{
+	unsigned int wasted = mt_add_relaxed(&order->wasted_count, 1) + 1;
+
+	mt_store_relaxed(&order->last, NULL);
+	if (wasted >= WASTED_LEAST &&
+	    wasted >= mt_load_relaxed(&order->emptied_count) / WASTED_SHARE)
+		end_sample(order);
+}
+
 void mt_jemalloc_reuse_free(const void *block, size_t bytes)
 {
 	if (bytes < LEAST_BYTES)
@@ -215,5 +243,7 @@ void mt_jemalloc_reuse_free(const void *block, size_t bytes)
 			mt_store_relaxed(&order->sample, NULL);
 			end_sample(order);
 		}
+		if (mt_unlikely(mt_load_relaxed(&order->last) == block))
+			free_last(order);
 	}
 }

@@ -85,6 +85,14 @@ def test_a_buffer_of_which_a_loop_fills_a_part_keeps_its_pages(run, env, compile
 	assert int(got.stdout) < 2_000
 
 
+def test_a_loop_over_one_block_beside_unused_ones_of_its_size_keeps_its_pages(run, env, compile_c):
+	"""What lay unused stayed the only sample, and each malloc returned the pages of its block: 128 faults a round, also in borg."""
+	got = run([compile_c("held_capacity.c")], env(ALLOCATOR="jemalloc", TICK_MS=60000))
+
+	assert (got.returncode, got.stderr) == (0, "")
+	assert int(got.stdout) < 10_000
+
+
 def test_short_rounds_of_blocks_that_libc_would_map_each_time_keep_no_pages(run, env, compile_c):
 	"""After three rounds no block was looked at: all pages of those before stayed in blocks of which a byte was used."""
 	got = run([compile_c("taken_again.c"), "rounds", "40000000"], env(ALLOCATOR="jemalloc"))

@@ -27,6 +27,14 @@ def test_a_freed_block_leaves_no_flag_to_the_blocks_that_come_after_it(run, env,
 	assert got.stdout.splitlines()[2] == expected.stdout.splitlines()[2]
 
 
+def test_large_blocks_beside_a_thousand_flagged_pages_keep_theirs(run, env, compile_c):
+	"""Stacks of coroutines, each with a guard page: what lay between the ranges counted as flagged, too, and had 250 page faults a block."""
+	got = run([compile_c("guarded_stacks.c")], env(TICK_MS=60000), timeout=60)
+
+	assert (got.returncode, got.stderr) == (0, "")
+	assert int(got.stdout) < 20_000
+
+
 @pytest.mark.parametrize("call", ["nohugepage", "dontdump", "mlock", "mprotect"])
 def test_a_handler_that_interrupts_such_a_call_may_allocate_and_fork(run, env, compile_c, call):
 	"""The handler waited for ever for a lock that its own thread held."""
