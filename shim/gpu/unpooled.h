@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "gpu/blocks.h"
-#include "gpu/driver_abi.h"
+#include "gpu/driver.def"
 
 /* Kinds of memory, in the order of the stats file. Columns: name, functions. */
 #define MT_UNPOOLED_KINDS(X)                                                                       \
