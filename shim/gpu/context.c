@@ -315,6 +315,140 @@ bool mt_context_may_call(void)
 	return may_call;
 }
 
+/* ---- blocks ---- */
+
+static struct mt_lock table_lock = MT_LOCK(blocks);
+static struct mt_pointer_table table;
+static struct mt_slab records = MT_SLAB(struct mt_block);
+
+MT_COLD void mt_blocks_start(void)
+{
+	table.buckets = NULL; /* they stay mapped */
+	(void)mt_pointer_table_map(&table);
+	records = (struct mt_slab)MT_SLAB(struct mt_block);
+}
+
+struct mt_block *mt_block_reserve(void)
+{
+	struct mt_block *block = table.buckets ? mt_slab_alloc(&records) : NULL;
+
+	if (block) {
+		block->event = NULL;
+		block->is_non_recyclable = false;
+	}
+	return block;
+}
+
+void mt_block_release(struct mt_block *block)
+{
+	mt_assert(!block->event);
+	mt_store_relaxed(&block->context, NULL);
+	block->state = MT_BLOCK_UNUSED;
+	mt_slab_free(&records, block);
+}
+
+struct mt_block *mt_block_lock(uint64_t base, struct mt_context **out_context)
+{
+	for (;;) {
+		struct mt_context *context;
+		struct mt_block *block;
+
+		mt_lock_lock(&table_lock);
+		block = (struct mt_block *)mt_pointer_table_find(&table, base);
+		mt_lock_unlock(&table_lock);
+		if (!block)
+			return NULL;
+		context = mt_block_context(block);
+		if (!context)
+			continue; /* it is leaving: look again */
+		mt_lock_lock(&context->lock);
+		if (mt_block_context(block) == context && mt_block_base(block) == base &&
+		    block->state >= MT_BLOCK_LIVE) {
+			*out_context = context;
+			return block;
+		}
+		mt_lock_unlock(&context->lock);
+	}
+}
+
+/* Counts a block in its state, or with a sign of -1 no longer. */
+static void count(struct mt_context *context, const struct mt_block *block, uint64_t sign)
+{
+	struct mt_counters *counters = &context->counters;
+	bool is_live = block->state == MT_BLOCK_LIVE;
+	_Atomic uint64_t *bytes = &counters->pending_bytes;
+
+	if (is_live)
+		bytes = &counters->allocated_bytes;
+	else if (block->state == MT_BLOCK_IDLE)
+		bytes = &counters->idle_bytes;
+	mt_assert(sign == 1 || mt_counter(bytes) >= block->bytes);
+	mt_counter_add(bytes, sign * block->bytes);
+	mt_counter_add(block->bytes < MT_BIN_SMALL ? &counters->small[is_live]
+						   : &counters->pages[is_live],
+		       sign * mt_block_charge(block));
+	if (is_live) {
+		mt_counter_add(&counters->requested_bytes, sign * block->asked_bytes);
+		mt_counter_add(&counters->blocks_count, sign);
+	}
+}
+
+static void set_known(struct mt_block *block, bool is_known)
+{
+	mt_lock_lock(&table_lock);
+	if (is_known)
+		(void)mt_pointer_table_insert(&table, &block->node);
+	else
+		(void)mt_pointer_table_remove(&table, &block->node);
+	mt_lock_unlock(&table_lock);
+}
+
+void mt_block_move(struct mt_context *context, struct mt_block *block, enum mt_block_state to)
+{
+	enum mt_block_state from = (enum mt_block_state)block->state;
+	bool was_known = from >= MT_BLOCK_LIVE, is_known = to >= MT_BLOCK_LIVE;
+
+	if (was_known)
+		count(context, block, (uint64_t)-1);
+	if (from == MT_BLOCK_IDLE) {
+		mt_bins_remove(context->idle, block);
+		mt_line_remove(&context->idle_line, block);
+	} else if (from == MT_BLOCK_PENDING) {
+		mt_line_remove(&context->pending_line, block);
+	}
+	if (block->event && to != MT_BLOCK_STALE) {
+		block->event->next = context->free_events;
+		context->free_events = block->event;
+		block->event = NULL;
+	}
+	block->state = (uint8_t)to;
+	if (to == MT_BLOCK_IDLE) {
+		mt_bins_add(context->idle, block);
+		mt_line_append(&context->idle_line, block);
+	}
+	if (is_known)
+		count(context, block, 1);
+	if (was_known != is_known)
+		set_known(block, is_known);
+	if (to == MT_BLOCK_UNUSED)
+		mt_block_release(block);
+}
+
+MT_COLD void mt_blocks_each(void (*visit)(struct mt_block *block, void *data), void *data)
+{
+	const struct mt_chunk *chunk;
+	char *end;
+
+	mt_lock_lock(&records.lock);
+	/* The newest chunk is the first, and filled as far as `fresh`. */
+	chunk = records.chunks;
+	end = records.fresh;
+	mt_lock_unlock(&records.lock);
+	for (; chunk; chunk = chunk->next, end = chunk ? chunk->end : NULL)
+		for (char *at = chunk->objects; at != end; at += sizeof(struct mt_block))
+			visit((struct mt_block *)(void *)at, data);
+}
+
 /* ---- contexts begin and end ---- */
 
 /* Only where blocks are pooled need a context be known before it allocates. */
@@ -358,12 +492,7 @@ static void forget_block(struct mt_block *block, void *of)
 	if (mt_block_context(block) != context || block->state == MT_BLOCK_LEAVING)
 		return;
 	mt_assert(block->state != MT_BLOCK_BUSY && block->state != MT_BLOCK_STALE);
-	if (block->state == MT_BLOCK_PENDING)
-		mt_fence_remove(context, block);
-	else if (block->state == MT_BLOCK_IDLE)
-		mt_context_take_idle(context, block);
-	(void)mt_blocks_remove(block);
-	mt_block_release(block);
+	mt_block_move(context, block, MT_BLOCK_UNUSED);
 }
 
 /* The device keeps the sums that never fall. The lock is held. */

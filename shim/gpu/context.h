@@ -44,7 +44,7 @@ struct mt_pool_settings {
 #define MT_CONTEXTS 256
 
 /* An event of the driver, made in a context: in its list of free ones, or of a pending block of it.
- */
+ * There are as many as blocks were pending at one time. */
 struct mt_event {
 	struct mt_event *next; /* first: the slab's link */
 	struct CUevent_st *event;
@@ -72,9 +72,9 @@ struct mt_counters {
 	MT_CONTEXT_HOLDINGS(X)
 	MT_CONTEXT_TOTALS(X)
 #undef X
-	/* bytes of blocks below MT_BIN_SMALL, which share pages: live; pending and idle */
-	_Atomic uint64_t small_live, small_cached;
-	_Atomic uint64_t pages_live, pages_cached; /* larger blocks, in the driver's pages */
+	/* bytes of blocks below MT_BIN_SMALL, which share pages; larger blocks, in the driver's
+	 * pages. By whether they are live, or pending and idle. */
+	_Atomic uint64_t small[2], pages[2];
 };
 
 struct mt_context {
@@ -199,53 +199,6 @@ static inline uint64_t mt_counter(_Atomic uint64_t *counter)
 static inline void mt_counter_add(_Atomic uint64_t *counter, uint64_t delta)
 {
 	mt_store_relaxed(counter, mt_counter(counter) + delta);
-}
-
-/* A block becomes pending or idle (is_cached), or ends being so. The context's lock is held. */
-static inline void mt_context_note_cached(struct mt_context *context, const struct mt_block *block,
-					  bool is_cached)
-{
-	bool is_small = block->bytes < MT_BIN_SMALL;
-	uint64_t bytes = mt_block_charge(block);
-
-	mt_counter_add(is_small ? &context->counters.small_cached : &context->counters.pages_cached,
-		       is_cached ? bytes : -bytes);
-}
-
-/* A block becomes the program's (is_live), or ends being so. The context's lock is held. */
-static inline void mt_context_note_live(struct mt_context *context, const struct mt_block *block,
-					bool is_live)
-{
-	struct mt_counters *counters = &context->counters;
-	bool is_small = block->bytes < MT_BIN_SMALL;
-	uint64_t sign = is_live ? 1 : (uint64_t)-1;
-
-	mt_counter_add(&counters->allocated_bytes, sign * block->bytes);
-	mt_counter_add(&counters->requested_bytes, sign * block->asked_bytes);
-	mt_counter_add(&counters->blocks_count, sign);
-	mt_counter_add(is_small ? &counters->small_live : &counters->pages_live,
-		       sign * mt_block_charge(block));
-}
-
-/* Makes a block, which is in no list, idle. The context's lock is held. */
-static inline void mt_context_add_idle(struct mt_context *context, struct mt_block *block)
-{
-	block->state = MT_BLOCK_IDLE;
-	mt_bins_add(context->idle, block);
-	mt_line_append(&context->idle_line, block);
-	mt_counter_add(&context->counters.idle_bytes, block->bytes);
-	mt_context_note_cached(context, block, true);
-}
-
-/* Takes an idle block out of its bin and its list. The context's lock is held. */
-static inline void mt_context_take_idle(struct mt_context *context, struct mt_block *block)
-{
-	mt_assert(block->state == MT_BLOCK_IDLE &&
-		  mt_counter(&context->counters.idle_bytes) >= block->bytes);
-	mt_bins_remove(context->idle, block);
-	mt_line_remove(&context->idle_line, block);
-	mt_counter_add(&context->counters.idle_bytes, -block->bytes);
-	mt_context_note_cached(context, block, false);
 }
 
 /* Returns the current context, registered if it was not, with its mode decided. NULL: none is
@@ -392,15 +345,40 @@ static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *d
 		sum.allocated += mt_counter(&context->counters.allocated_bytes);
 		sum.pending += mt_counter(&context->counters.pending_bytes);
 		sum.idle += mt_counter(&context->counters.idle_bytes);
-		small = mt_counter(&context->counters.small_live);
-		pages = mt_counter(&context->counters.pages_live);
+		small = mt_counter(&context->counters.small[true]);
+		pages = mt_counter(&context->counters.pages[true]);
 		sum.charged_live += pages + mt_bins_pages(small);
-		small += mt_counter(&context->counters.small_cached);
+		small += mt_counter(&context->counters.small[false]);
 		sum.charged +=
-			pages + mt_counter(&context->counters.pages_cached) + mt_bins_pages(small);
+			pages + mt_counter(&context->counters.pages[false]) + mt_bins_pages(small);
 	}
 	return sum;
 }
+
+/* ---- the blocks of all contexts: their records, and a table by their base, which has a lock of its
+ * own (rank `blocks`). A record is written under its context's lock. ---- */
+
+/* Forgets all of them and maps the table: before any other call. */
+void mt_blocks_start(void);
+
+/* Returns a spare record; NULL if nothing can be mapped. */
+struct mt_block *mt_block_reserve(void);
+
+/* Makes a record spare again that is in no table and no list. */
+void mt_block_release(struct mt_block *block);
+
+/* Returns the block with this base, its context's lock taken; NULL, and no lock: none is known. */
+struct mt_block *mt_block_lock(uint64_t base, struct mt_context **out_context);
+
+/* Changes a block's state, and with it its list and bin, the context's figures, the table, and to
+ * whom its event belongs. To UNUSED: the record is spare. From BUSY to PENDING and back it is the
+ * caller's list. The lock is held. */
+void mt_block_move(struct mt_context *context, struct mt_block *block, enum mt_block_state to);
+
+/* Calls `visit`, with no lock held here, for each record that was ever handed out, used or spare;
+ * it checks the record. Slow. Records handed out for the first time meanwhile may be missing; none
+ * comes twice. */
+void mt_blocks_each(void (*visit)(struct mt_block *block, void *data), void *data);
 
 /* ---- fences (gpu/fence.c): when a freed block may be used again. All work of its context that was
  * enqueued before its free is done.
@@ -421,18 +399,13 @@ enum mt_fence_status {
 	MT_FENCE_LOST
 };
 
-/* Records the event of a freed block, which is in no list. Asks whether the work is done, if no
- * other block is pending. waits: waits for it, and never returns NOT_YET. NOT_YET: the block is
- * pending; LOST: it is still in no list. The lock is held on entry and on return, but not in
- * between. */
+/* Records the event of a live block. Asks whether the work is done, if no other block is pending.
+ * waits: waits for it, and never returns NOT_YET. NOT_YET: the block was pending, and older ones
+ * were asked about; LOST: it is busy.
+ * The lock is held on entry and on return, but not in between. */
 enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
 
-/* Takes a pending block out of its list. The context keeps its event for the next free: there are
- * as many as blocks were pending at one time. The lock is held. */
-void mt_fence_remove(struct mt_context *context, struct mt_block *block);
-
-/* The driver's events died with the context, whose lock is held; or with all. */
+/* The driver's events died with the context, whose lock is held. */
 void mt_fence_forget_events(struct mt_context *context);
-void mt_fence_forget_all(void);
 
 #endif

@@ -42,28 +42,6 @@ static enum mt_fence_status query(struct mt_context *context, const struct mt_bl
 	return MT_FENCE_LOST;
 }
 
-/* ---- pending blocks; the lock is held ---- */
-
-/* The block, in no list, ends being pending. */
-static void uncount(struct mt_context *context, struct mt_block *block)
-{
-	mt_assert(mt_counter(&context->counters.pending_bytes) >= block->bytes);
-	mt_counter_add(&context->counters.pending_bytes, -block->bytes);
-	mt_context_note_cached(context, block, false);
-	if (mt_likely(block->event != NULL)) {
-		block->event->next = context->free_events;
-		context->free_events = block->event;
-		block->event = NULL;
-	}
-}
-
-void mt_fence_remove(struct mt_context *context, struct mt_block *block)
-{
-	mt_assert(block->state == MT_BLOCK_PENDING);
-	mt_line_remove(&context->pending_line, block);
-	uncount(context, block);
-}
-
 void mt_fence_forget_events(struct mt_context *context)
 {
 	struct mt_event *event;
@@ -72,33 +50,6 @@ void mt_fence_forget_events(struct mt_context *context)
 		context->free_events = event->next;
 		mt_slab_free(&events, event);
 	}
-}
-
-void mt_fence_forget_all(void)
-{
-	mt_slab_forget(&events);
-}
-
-/* ---- busy blocks ---- */
-
-/* With the lock on return. Returns whether the block, in no list, is still busy: not done; else it
- * is idle, or was forgotten. */
-static bool end(struct mt_context *context, struct mt_block *block, enum mt_fence_status status)
-{
-	bool is_stale;
-
-	mt_lock_lock(&context->lock);
-	is_stale = block->state == MT_BLOCK_STALE;
-	mt_assert((is_stale || block->state == MT_BLOCK_BUSY) && context->users > 0);
-	context->users--;
-	if (status != MT_FENCE_DONE && !is_stale)
-		return true;
-	uncount(context, block);
-	if (is_stale)
-		mt_block_release(block);
-	else
-		mt_context_add_idle(context, block);
-	return false;
 }
 
 /* ---- a free ---- */
@@ -140,37 +91,6 @@ static MT_COLD enum mt_fence_status wait_for(struct mt_context *context,
 	return result == MT_CU_SUCCESS ? MT_FENCE_DONE : MT_FENCE_LOST;
 }
 
-enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits)
-{
-	/* An older pending block is asked about first: on a busy device it is as far as this. */
-	bool asks = waits || !context->pending_line.first;
-	enum mt_fence_status status;
-	int cancel;
-
-	block->event = context->free_events;
-	if (mt_likely(block->event != NULL))
-		context->free_events = block->event->next;
-	mt_counter_add(&context->counters.pending_bytes, block->bytes);
-	mt_context_note_cached(context, block, true);
-	block->state = MT_BLOCK_BUSY;
-	context->users++; /* its end waits for this thread */
-	mt_lock_unlock(&context->lock);
-	cancel = mt_driver_forbid_cancel();
-	status = record(context, block, asks);
-	if (mt_unlikely(status == MT_FENCE_NOT_YET && waits))
-		status = wait_for(context, block);
-	mt_driver_allow_cancel(cancel);
-	if (!end(context, block, status))
-		return MT_FENCE_DONE;
-	if (status == MT_FENCE_LOST) {
-		uncount(context, block);
-		return status;
-	}
-	block->state = MT_BLOCK_PENDING;
-	mt_line_append(&context->pending_line, block);
-	return status;
-}
-
 /* ---- a question ---- */
 
 /* Queries with the block's context current: the thread may have none, if the driver returns an
@@ -196,23 +116,72 @@ static enum mt_fence_status ask(struct mt_context *context, const struct mt_bloc
 	return status;
 }
 
-/* About a pending block, which stays pending unless DONE. */
-static enum mt_fence_status ask_pending(struct mt_context *context, struct mt_block *block)
+/* ---- busy blocks ---- */
+
+enum question { ASK, RECORD, RECORD_AND_ASK, RECORD_AND_WAIT };
+
+/* Has the driver asked about a busy block, with the lock held on entry and on return, but not in
+ * between. DONE: the block is idle, or was forgotten; else it is still busy. */
+static enum mt_fence_status settle(struct mt_context *context, struct mt_block *block,
+				   enum question question)
 {
 	enum mt_fence_status status;
 	int cancel;
 
-	mt_line_remove(&context->pending_line, block);
-	block->state = MT_BLOCK_BUSY;
-	context->users++;
+	context->users++; /* its end waits for this thread */
 	mt_lock_unlock(&context->lock);
 	cancel = mt_driver_forbid_cancel();
-	status = ask(context, block);
+	status = question == ASK ? ask(context, block) : record(context, block, question != RECORD);
+	if (mt_unlikely(status == MT_FENCE_NOT_YET && question == RECORD_AND_WAIT))
+		status = wait_for(context, block);
 	mt_driver_allow_cancel(cancel);
-	if (!end(context, block, status))
+	mt_lock_lock(&context->lock);
+	mt_assert(context->users > 0);
+	context->users--;
+	if (mt_unlikely(block->state == MT_BLOCK_STALE)) {
+		mt_block_move(context, block, MT_BLOCK_UNUSED);
 		return MT_FENCE_DONE;
-	block->state = MT_BLOCK_PENDING;
-	mt_line_prepend(&context->pending_line, block);
+	}
+	mt_assert(block->state == MT_BLOCK_BUSY);
+	if (status == MT_FENCE_DONE)
+		mt_block_move(context, block, MT_BLOCK_IDLE);
+	return status;
+}
+
+enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits)
+{
+	enum question question = RECORD_AND_WAIT;
+	enum mt_fence_status status;
+
+	/* An older pending block is asked about first: on a busy device it is as far as this. */
+	if (!waits)
+		question = context->pending_line.first ? RECORD : RECORD_AND_ASK;
+	mt_block_move(context, block, MT_BLOCK_BUSY);
+	block->event = context->free_events;
+	if (mt_likely(block->event != NULL))
+		context->free_events = block->event->next;
+	status = settle(context, block, question);
+	if (status == MT_FENCE_NOT_YET) {
+		block->state = MT_BLOCK_PENDING;
+		mt_line_append(&context->pending_line, block);
+		if (context->pending_line.first != block)
+			(void)mt_pending_poll(context, 2);
+	}
+	return status;
+}
+
+/* About a pending block, which stays pending unless DONE. */
+static enum mt_fence_status ask_pending(struct mt_context *context, struct mt_block *block)
+{
+	enum mt_fence_status status;
+
+	mt_line_remove(&context->pending_line, block);
+	block->state = MT_BLOCK_BUSY;
+	status = settle(context, block, ASK);
+	if (status != MT_FENCE_DONE) {
+		block->state = MT_BLOCK_PENDING;
+		mt_line_prepend(&context->pending_line, block);
+	}
 	return status;
 }
 

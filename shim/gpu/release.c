@@ -157,11 +157,10 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 		mt_counter_add(&context->counters.decayed_bytes, rule->is_decay ? bytes : 0);
 	}
 	if (!is_free && mt_flag(&context->is_dead) && result != MT_CU_INVALID_VALUE) {
-		mt_context_add_idle(context, block);
-		(void)mt_blocks_insert(block);
+		mt_block_move(context, block, MT_BLOCK_IDLE);
 	} else {
 		mt_counter_add(&context->counters.num_device_free, 1);
-		mt_block_release(block);
+		mt_block_move(context, block, MT_BLOCK_UNUSED);
 	}
 	mt_lock_unlock(&context->lock);
 	return is_free ? bytes : 0;
@@ -176,12 +175,7 @@ static struct mt_block *pick(struct mt_context *context, const struct mt_release
 
 	if (!block || block->since_ns > rule->freed_until_ns)
 		return NULL;
-	if (rule->is_pending)
-		mt_fence_remove(context, block);
-	else
-		mt_context_take_idle(context, block);
-	block->state = MT_BLOCK_LEAVING;
-	(void)mt_blocks_remove(block);
+	mt_block_move(context, block, MT_BLOCK_LEAVING);
 	return block;
 }
 
