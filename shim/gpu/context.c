@@ -53,9 +53,7 @@ static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int devic
 		found = slot;
 		mt_lock_lock(&slot->lock);
 		mt_store_relaxed(&slot->mode, MT_POOL_UNDECIDED);
-		mt_flag_set(&slot->is_broken, false);
-		mt_flag_set(&slot->is_dead, false);
-		mt_flag_set(&slot->is_gone, false);
+		mt_store_relaxed(&slot->health, MT_CONTEXT_WELL);
 		mt_store_relaxed(&slot->is_ending, false);
 		mt_store_relaxed(&slot->stream, NULL);
 		mt_store_relaxed(&slot->device, device);
@@ -103,7 +101,8 @@ bool mt_context_is_alone(struct mt_context *context)
 		return false;
 	MT_EACH_CONTEXT(other)
 	{
-		if (other != context && mt_context_handle(other) && !mt_flag(&other->is_dead) &&
+		if (other != context && mt_context_handle(other) &&
+		    mt_context_health(other) < MT_CONTEXT_DEAD &&
 		    (mt_flag(&mt_pool.is_joined) ||
 		     mt_context_device(other) == mt_context_device(context)))
 			return false;
@@ -246,50 +245,54 @@ void mt_context_pop(bool was_pushed)
 		(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
 }
 
-/* Results that say that there is no such context. */
-static bool says_there_is_none(int result)
+/* What a result says of the context. After DEAD and GONE its work is done or dropped: by the
+ * driver's manual the process must end, or the context does not exist; 711 to 713 and 720 leave it
+ * as it was. */
+static enum mt_context_health health_after(int result)
 {
-	return result == MT_CU_NOT_INITIALIZED || result == MT_CU_DEINITIALIZED ||
-	       result == MT_CU_INVALID_CONTEXT || result == MT_CU_CONTEXT_IS_DESTROYED;
-}
-
-/* Results after which nothing runs in the context: its work is done or dropped. Those after which,
- * by the driver's manual, the process must end, or that it does not exist; 711 to 713 and 720 leave
- * the context as it was. */
-static bool ends_all_work(int result)
-{
-	if (says_there_is_none(result))
-		return true;
 	switch (result) {
+	case MT_CU_SUCCESS:
+	case MT_CU_NOT_READY:
+	case MT_CU_OUT_OF_MEMORY:
+	case MT_CU_NOT_PERMITTED:
+		return MT_CONTEXT_WELL;
+	case MT_CU_NOT_INITIALIZED:
+	case MT_CU_DEINITIALIZED:
+	case MT_CU_INVALID_CONTEXT:
+	case MT_CU_CONTEXT_IS_DESTROYED:
+		return MT_CONTEXT_GONE;
 	case MT_CU_ILLEGAL_ADDRESS:
 	case 702: /* launch timeout */
 	case 710: /* assert */
-		return true;
+		return MT_CONTEXT_DEAD;
 	default:
 		/* hardware stack, illegal instruction, misaligned, address space, pc, launch failed
 		 */
-		return result >= 714 && result <= 719;
+		return result >= 714 && result <= 719 ? MT_CONTEXT_DEAD : MT_CONTEXT_BROKEN;
 	}
 }
 
 bool mt_context_is_sticky(int result)
 {
 	/* CUDA_ERROR_UNKNOWN: the work may still run */
-	return ends_all_work(result) || result == 999;
+	return health_after(result) >= MT_CONTEXT_DEAD || result == 999;
+}
+
+MT_COLD void mt_context_worsen(struct mt_context *context, enum mt_context_health health)
+{
+	uint8_t seen = mt_load_relaxed(&context->health);
+
+	while (health > seen &&
+	       !atomic_compare_exchange_weak_explicit(&context->health, &seen, (uint8_t)health,
+						      memory_order_relaxed, memory_order_relaxed))
+		;
 }
 
 MT_COLD void mt_context_note_result(struct mt_context *context, int result)
 {
-	if (result == MT_CU_SUCCESS || result == MT_CU_NOT_READY || result == MT_CU_OUT_OF_MEMORY ||
-	    result == MT_CU_NOT_PERMITTED)
-		return;
 	if (result == MT_CU_DEINITIALIZED)
 		mt_store_relaxed(&mt_pool.is_up, false);
-	if (ends_all_work(result))
-		mt_flag_set(&context->is_dead, true);
-	if (says_there_is_none(result))
-		mt_flag_set(&context->is_gone, true);
-	mt_flag_set(&context->is_broken, true);
+	mt_context_worsen(context, health_after(result));
 }
 
 MT_COLD void mt_context_note_call(struct mt_context *context, int result)
@@ -349,7 +352,7 @@ void mt_block_release(struct mt_block *block)
 
 struct mt_block *mt_block_lock(uint64_t base, struct mt_context **out_context)
 {
-	for (;;) {
+	while (mt_likely(mt_pool_is_up())) {
 		struct mt_context *context;
 		struct mt_block *block;
 
@@ -369,6 +372,7 @@ struct mt_block *mt_block_lock(uint64_t base, struct mt_context **out_context)
 		}
 		mt_lock_unlock(&context->lock);
 	}
+	return NULL;
 }
 
 /* Counts a block in its state, or with a sign of -1 no longer. */
@@ -522,12 +526,11 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 		mt_lock_lock(&context->lock);
 		if (!mt_context_handle(context) || mt_context_init(context) != init)
 			break;
-		mt_flag_set(&context->is_broken, true);
+		mt_context_worsen(context, MT_CONTEXT_BROKEN);
 		if (context->users == 0)
 			return true;
 		if (mt_os_now_ns() - start_ns > REST_NS) {
-			mt_flag_set(&context->is_gone, true);
-			mt_flag_set(&context->is_dead, true);
+			mt_context_worsen(context, MT_CONTEXT_GONE);
 			mt_flag_set(&mt_pool.is_mixed, true);
 			break;
 		}

@@ -77,16 +77,21 @@ struct mt_counters {
 	_Atomic uint64_t small[2], pages[2];
 };
 
+/* What errors have left of a context: it only rises. */
+enum mt_context_health {
+	MT_CONTEXT_WELL,
+	MT_CONTEXT_BROKEN, /* freed blocks are no longer cached */
+	MT_CONTEXT_DEAD,   /* an error has ended it: nothing runs there any more */
+	MT_CONTEXT_GONE    /* the driver says that there is no such context */
+};
+
 struct mt_context {
 	/* Read at every call, seldom written: a cache line that all cores can share. */
 	_Atomic(struct CUctx_st *) handle; /* NULL: the slot is free */
 	_Atomic uint32_t init;             /* counts the contexts that had this slot */
 	_Atomic uint8_t mode;              /* enum mt_pool_mode */
-	_Atomic bool is_broken;            /* freed blocks are no longer cached */
-	/* an error has ended it: nothing runs there any more */
-	_Atomic bool is_dead;
-	_Atomic bool is_gone;    /* the driver says that there is no such context */
-	_Atomic bool is_primary; /* known to be the primary context of its device */
+	_Atomic uint8_t health;            /* enum mt_context_health */
+	_Atomic bool is_primary;           /* known to be the primary context of its device */
 	/* the driver may end it now: no cuMemFree of ours begins there */
 	_Atomic bool is_ending;
 	_Atomic int device;
@@ -243,6 +248,14 @@ struct mt_context *mt_context_next(struct mt_context *held, int device);
 bool mt_context_push(struct mt_context *context, int *out_result);
 void mt_context_pop(bool was_pushed);
 
+static inline enum mt_context_health mt_context_health(const struct mt_context *context)
+{
+	return (enum mt_context_health)mt_load_relaxed(&context->health);
+}
+
+/* Unless it is worse already. Any thread. */
+void mt_context_worsen(struct mt_context *context, enum mt_context_health health);
+
 /* Notes a result of the driver in this context. After all but success, not ready, out of memory and
  * not permitted nothing more is pooled there. Any thread, no lock held. */
 void mt_context_note_result(struct mt_context *context, int result);
@@ -255,8 +268,8 @@ void mt_context_note_call(struct mt_context *context, int result);
 /* Returns whether freed blocks of the context are cached. */
 static inline bool mt_context_pools(struct mt_context *context)
 {
-	return mt_context_mode(context) == MT_POOL_POOL && !mt_flag(&context->is_broken) &&
-	       !mt_flag(&mt_pool.is_mixed);
+	return mt_context_mode(context) == MT_POOL_POOL &&
+	       mt_context_health(context) == MT_CONTEXT_WELL && !mt_flag(&mt_pool.is_mixed);
 }
 
 #define MT_ANY_DEVICE (-1) /* all devices */
@@ -355,8 +368,8 @@ static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *d
 	return sum;
 }
 
-/* ---- the blocks of all contexts: their records, and a table by their base, which has a lock of its
- * own (rank `blocks`). A record is written under its context's lock. ---- */
+/* ---- the blocks of all contexts: their records, and a table by their base, which has a lock of
+ * its own (rank `blocks`). A record is written under its context's lock. ---- */
 
 /* Forgets all of them and maps the table: before any other call. */
 void mt_blocks_start(void);
@@ -367,7 +380,8 @@ struct mt_block *mt_block_reserve(void);
 /* Makes a record spare again that is in no table and no list. */
 void mt_block_release(struct mt_block *block);
 
-/* Returns the block with this base, its context's lock taken; NULL, and no lock: none is known. */
+/* Returns the block with this base, its context's lock taken; NULL, and no lock: none is known, or
+ * calls are not served. */
 struct mt_block *mt_block_lock(uint64_t base, struct mt_context **out_context);
 
 /* Changes a block's state, and with it its list and bin, the context's figures, the table, and to
@@ -392,18 +406,12 @@ void mt_blocks_each(void (*visit)(struct mt_block *block, void *data), void *dat
  * Calls to the driver are made with no lock held and with the capture gate entered. While a capture
  * is open nothing is recorded, and events are queried in relaxed capture mode. ---- */
 
-enum mt_fence_status {
-	MT_FENCE_DONE, /* the block is idle */
-	MT_FENCE_NOT_YET,
-	/* it can never be known, or no event was recorded: the driver's cuMemFree is to free it */
-	MT_FENCE_LOST
-};
-
-/* Records the event of a live block. Asks whether the work is done, if no other block is pending.
- * waits: waits for it, and never returns NOT_YET. NOT_YET: the block was pending, and older ones
- * were asked about; LOST: it is busy.
- * The lock is held on entry and on return, but not in between. */
-enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
+/* Records the event of a live block, and asks whether the work is done, if no other block is
+ * pending. waits: waits for it; else the block may be pending on return, and older ones were asked
+ * about. Returns false if that can never be known, or no event was recorded: the block is busy, and
+ * the driver's cuMemFree is to free it. The lock is held on entry and on return, but not in
+ * between. */
+bool mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
 
 /* The driver's events died with the context, whose lock is held. */
 void mt_fence_forget_events(struct mt_context *context);

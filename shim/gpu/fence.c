@@ -10,6 +10,9 @@
 
 static struct mt_slab events = MT_SLAB(struct mt_event);
 
+/* Of a busy block: its work is done, is not yet, or that can never be known. */
+enum status { STATUS_DONE, STATUS_NOT_YET, STATUS_LOST };
+
 /* ---- the event of a busy block, whose context is current; no lock is held, the gate is entered or
  * the thread in relaxed capture mode ---- */
 
@@ -27,19 +30,19 @@ static MT_COLD struct mt_event *create_event(int *out_result)
 	return NULL;
 }
 
-static enum mt_fence_status query(struct mt_context *context, const struct mt_block *block)
+static enum status query(struct mt_context *context, const struct mt_block *block)
 {
 	int result;
 
 	mt_assert(block->event);
 	result = mt_pool_driver()->cuEventQuery(block->event->event);
 	if (result == MT_CU_SUCCESS)
-		return MT_FENCE_DONE;
+		return STATUS_DONE;
 	if (result == MT_CU_NOT_READY || result == MT_CU_NOT_PERMITTED)
-		return MT_FENCE_NOT_YET;
+		return STATUS_NOT_YET;
 	mt_context_note_result(context,
 			       result == MT_CU_OUT_OF_MEMORY ? MT_CU_NOT_SUPPORTED : result);
-	return MT_FENCE_LOST;
+	return STATUS_LOST;
 }
 
 void mt_fence_forget_events(struct mt_context *context)
@@ -55,9 +58,9 @@ void mt_fence_forget_events(struct mt_context *context)
 /* ---- a free ---- */
 
 /* Records the event, and with `asks` queries it. No lock is held, the block is busy. */
-static enum mt_fence_status record(struct mt_context *context, struct mt_block *block, bool asks)
+static enum status record(struct mt_context *context, struct mt_block *block, bool asks)
 {
-	enum mt_fence_status status = MT_FENCE_LOST;
+	enum status status = STATUS_LOST;
 	int result = MT_CU_SUCCESS;
 
 	if (!mt_capture_gate_enter())
@@ -69,7 +72,7 @@ static enum mt_fence_status record(struct mt_context *context, struct mt_block *
 			result = mt_pool_driver()->cuCtxRecordEvent(mt_context_handle(context),
 								    block->event->event);
 		if (mt_likely(result == MT_CU_SUCCESS))
-			status = asks ? query(context, block) : MT_FENCE_NOT_YET;
+			status = asks ? query(context, block) : STATUS_NOT_YET;
 		else
 			mt_context_note_result(
 				context, result == MT_CU_NOT_READY ? MT_CU_NOT_SUPPORTED : result);
@@ -79,8 +82,7 @@ static enum mt_fence_status record(struct mt_context *context, struct mt_block *
 }
 
 /* Waits for the block's event, in relaxed capture mode: a capture may begin meanwhile. */
-static MT_COLD enum mt_fence_status wait_for(struct mt_context *context,
-					     const struct mt_block *block)
+static MT_COLD enum status wait_for(struct mt_context *context, const struct mt_block *block)
 {
 	int mode = mt_driver_relax(mt_pool_driver()), result = MT_CU_NOT_PERMITTED;
 
@@ -88,7 +90,7 @@ static MT_COLD enum mt_fence_status wait_for(struct mt_context *context,
 		result = mt_pool_driver()->cuEventSynchronize(block->event->event);
 	mt_driver_restore(mt_pool_driver(), mode);
 	mt_context_note_result(context, result);
-	return result == MT_CU_SUCCESS ? MT_FENCE_DONE : MT_FENCE_LOST;
+	return result == MT_CU_SUCCESS ? STATUS_DONE : STATUS_LOST;
 }
 
 /* ---- a question ---- */
@@ -96,9 +98,9 @@ static MT_COLD enum mt_fence_status wait_for(struct mt_context *context,
 /* Queries with the block's context current: the thread may have none, if the driver returns an
  * error, or a broken one, whose error it would return. Events that were recorded before a capture
  * began may be queried in relaxed mode. No lock is held, the block is busy. */
-static enum mt_fence_status ask(struct mt_context *context, const struct mt_block *block)
+static enum status ask(struct mt_context *context, const struct mt_block *block)
 {
-	enum mt_fence_status status = MT_FENCE_NOT_YET;
+	enum status status = STATUS_NOT_YET;
 	bool is_in_gate = mt_capture_gate_enter(), was_pushed;
 	int mode = MT_DRIVER_NOT_RELAXED, result;
 
@@ -122,17 +124,17 @@ enum question { ASK, RECORD, RECORD_AND_ASK, RECORD_AND_WAIT };
 
 /* Has the driver asked about a busy block, with the lock held on entry and on return, but not in
  * between. DONE: the block is idle, or was forgotten; else it is still busy. */
-static enum mt_fence_status settle(struct mt_context *context, struct mt_block *block,
-				   enum question question)
+static enum status settle(struct mt_context *context, struct mt_block *block,
+			  enum question question)
 {
-	enum mt_fence_status status;
+	enum status status;
 	int cancel;
 
 	context->users++; /* its end waits for this thread */
 	mt_lock_unlock(&context->lock);
 	cancel = mt_driver_forbid_cancel();
 	status = question == ASK ? ask(context, block) : record(context, block, question != RECORD);
-	if (mt_unlikely(status == MT_FENCE_NOT_YET && question == RECORD_AND_WAIT))
+	if (mt_unlikely(status == STATUS_NOT_YET && question == RECORD_AND_WAIT))
 		status = wait_for(context, block);
 	mt_driver_allow_cancel(cancel);
 	mt_lock_lock(&context->lock);
@@ -140,18 +142,18 @@ static enum mt_fence_status settle(struct mt_context *context, struct mt_block *
 	context->users--;
 	if (mt_unlikely(block->state == MT_BLOCK_STALE)) {
 		mt_block_move(context, block, MT_BLOCK_UNUSED);
-		return MT_FENCE_DONE;
+		return STATUS_DONE;
 	}
 	mt_assert(block->state == MT_BLOCK_BUSY);
-	if (status == MT_FENCE_DONE)
+	if (status == STATUS_DONE)
 		mt_block_move(context, block, MT_BLOCK_IDLE);
 	return status;
 }
 
-enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits)
+bool mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits)
 {
 	enum question question = RECORD_AND_WAIT;
-	enum mt_fence_status status;
+	enum status status;
 
 	/* An older pending block is asked about first: on a busy device it is as far as this. */
 	if (!waits)
@@ -161,24 +163,24 @@ enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *
 	if (mt_likely(block->event != NULL))
 		context->free_events = block->event->next;
 	status = settle(context, block, question);
-	if (status == MT_FENCE_NOT_YET) {
+	if (status == STATUS_NOT_YET) {
 		block->state = MT_BLOCK_PENDING;
 		mt_line_append(&context->pending_line, block);
 		if (context->pending_line.first != block)
 			(void)mt_pending_poll(context, 2);
 	}
-	return status;
+	return status != STATUS_LOST;
 }
 
 /* About a pending block, which stays pending unless DONE. */
-static enum mt_fence_status ask_pending(struct mt_context *context, struct mt_block *block)
+static enum status ask_pending(struct mt_context *context, struct mt_block *block)
 {
-	enum mt_fence_status status;
+	enum status status;
 
 	mt_line_remove(&context->pending_line, block);
 	block->state = MT_BLOCK_BUSY;
 	status = settle(context, block, ASK);
-	if (status != MT_FENCE_DONE) {
+	if (status != STATUS_DONE) {
 		block->state = MT_BLOCK_PENDING;
 		mt_line_prepend(&context->pending_line, block);
 	}
@@ -192,7 +194,7 @@ bool mt_pending_poll(struct mt_context *context, unsigned limit)
 	bool has_idle = false;
 
 	for (; context->pending_line.first && limit > 0; limit--) {
-		if (ask_pending(context, context->pending_line.first) != MT_FENCE_DONE)
+		if (ask_pending(context, context->pending_line.first) != STATUS_DONE)
 			break;
 		has_idle = true;
 	}

@@ -124,33 +124,24 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	mt_lock_unlock(&context->lock);
 }
 
-/* If the current context is not known: unrecorded. */
-static MT_COLD int allocate_unknown(size_t bytes, uint64_t *out_dptr)
-{
-	const struct mt_driver *driver = mt_pool_driver();
-	int result = driver->cuMemAlloc_v2(out_dptr, bytes);
-
-	return result == MT_CU_OUT_OF_MEMORY
-		       ? mt_pool_again(MT_ANY_DEVICE, bytes, driver->cuMemAlloc_v2(out_dptr, bytes))
-		       : result;
-}
-
 /* Allocates from the driver; if it is out of memory, again while the pool gives back
- * (gpu/release.c). bytes: asked_bytes rounded up. Without memory for a record the block stays
- * unrecorded, and its free is the driver's. No lock is held. Returns the driver's result. */
+ * (gpu/release.c). bytes: asked_bytes rounded up. Without memory for a record, and without a known
+ * context (NULL), the block stays unrecorded, and its free is the driver's. No lock is held. Returns
+ * the driver's result. */
 static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes,
 		    uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();
-	uint32_t init = mt_context_init(context);
-	struct mt_block *block = mt_block_reserve();
+	uint32_t init = context ? mt_context_init(context) : MT_NO_INIT;
+	struct mt_block *block = context ? mt_block_reserve() : NULL;
+	int device = context ? mt_context_ordinal(context) : MT_ANY_DEVICE;
 	uint64_t dptr = 0;
 	int result = driver->cuMemAlloc_v2(&dptr, bytes);
 
 	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
-		result = mt_pool_again(mt_context_ordinal(context), bytes,
-				       driver->cuMemAlloc_v2(&dptr, bytes));
-	mt_context_note_call(context, result);
+		result = mt_pool_again(device, bytes, driver->cuMemAlloc_v2(&dptr, bytes));
+	if (context)
+		mt_context_note_call(context, result);
 	if (result == MT_CU_SUCCESS) {
 		*out_dptr = dptr;
 		if (block) {
@@ -212,9 +203,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	if (mt_unlikely(!mt_pool_is_up() || !out_dptr || bytes == 0))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	context = mt_context_current();
-	if (mt_unlikely(!context))
-		return allocate_unknown(bytes, out_dptr);
-	if (!mt_context_pools(context))
+	if (mt_unlikely(!context || !mt_context_pools(context)))
 		return allocate(context, bytes, bytes, out_dptr);
 	if (mt_unlikely(mt_capture_is_open())) {
 		mt_release_idle_over_cap(context, bytes);
@@ -282,8 +271,6 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 	uint64_t now_ns, bytes;
 	bool waits;
 
-	if (mt_unlikely(!mt_pool_is_up()))
-		return false;
 	now_ns = mt_os_coarse_ns();
 	block = mt_block_lock(dptr, &context);
 	if (!block)
@@ -298,8 +285,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 	bytes = block->bytes;
 	block->since_ns = now_ns;
 	/* An error, a capture, or another context: the driver's own free replies. */
-	if (mt_unlikely(!is_kept(context, block) ||
-			mt_fence_free(context, block, waits) == MT_FENCE_LOST)) {
+	if (mt_unlikely(!is_kept(context, block) || !mt_fence_free(context, block, waits))) {
 		*out_result = free_directly(context, block);
 		return true;
 	}
@@ -317,7 +303,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
 {
 	struct mt_context *context;
-	struct mt_block *block = mt_pool_is_up() ? mt_block_lock(base, &context) : NULL;
+	struct mt_block *block = mt_block_lock(base, &context);
 
 	if (!block)
 		return false;
@@ -330,7 +316,7 @@ bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
 MT_COLD void mt_pool_mark_non_recyclable(uint64_t base)
 {
 	struct mt_context *context;
-	struct mt_block *block = mt_pool_is_up() ? mt_block_lock(base, &context) : NULL;
+	struct mt_block *block = mt_block_lock(base, &context);
 
 	if (!block)
 		return;
@@ -341,7 +327,7 @@ MT_COLD void mt_pool_mark_non_recyclable(uint64_t base)
 MT_COLD bool mt_pool_disown(uint64_t dptr)
 {
 	struct mt_context *context;
-	struct mt_block *block = mt_pool_is_up() ? mt_block_lock(dptr, &context) : NULL;
+	struct mt_block *block = mt_block_lock(dptr, &context);
 	bool is_live = block && block->state == MT_BLOCK_LIVE;
 
 	if (is_live) {
@@ -496,7 +482,8 @@ bool mt_pool_read_memory(int device, uint64_t *out_free_bytes, uint64_t *out_tot
 	mode = mt_driver_relax(mt_pool_driver());
 	MT_EACH_HELD_CONTEXT(context, device)
 	{
-		if (!known && !mt_flag(&context->is_dead) && !mt_context_is_ending(context))
+		if (!known && mt_context_health(context) < MT_CONTEXT_DEAD &&
+		    !mt_context_is_ending(context))
 			known = ask_context(context, out_free_bytes, out_total_bytes);
 	}
 	mt_driver_restore(mt_pool_driver(), mode);

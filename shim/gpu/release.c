@@ -37,7 +37,7 @@ static int free_in_order(struct mt_context *context, uint64_t base, bool is_idle
 	if (mt_likely(result == MT_CU_SUCCESS))
 		return result;
 	if (result == MT_CU_NOT_SUPPORTED)
-		mt_flag_set(&context->is_broken, true);
+		mt_context_worsen(context, MT_CONTEXT_BROKEN);
 	return mt_pool_driver()->cuMemFree_v2(base);
 }
 
@@ -125,7 +125,7 @@ static void wait_for_readers(const struct mt_pool_device *device)
  * MT_CU_INVALID_VALUE. */
 static int free_base(struct mt_context *context, uint64_t base, bool is_idle)
 {
-	bool is_dead = mt_flag(&context->is_dead);
+	bool is_dead = mt_context_health(context) >= MT_CONTEXT_DEAD;
 	int result;
 	bool was_pushed = mt_context_push(context, &result);
 
@@ -135,9 +135,10 @@ static int free_base(struct mt_context *context, uint64_t base, bool is_idle)
 	if (mt_likely(!is_dead && !mt_context_is_sticky(result)))
 		return result;
 	mt_context_note_result(context, result);
-	if (mt_flag(&context->is_gone))
+	if (mt_context_health(context) == MT_CONTEXT_GONE)
 		return MT_CU_INVALID_VALUE;
-	return mt_flag(&context->is_dead) ? mt_pool_driver()->cuMemFree_v2(base) : result;
+	return mt_context_health(context) == MT_CONTEXT_DEAD ? mt_pool_driver()->cuMemFree_v2(base)
+							     : result;
 }
 
 /* Frees a block that is in no list and no table. The context is held, and its end waits for us.
@@ -156,7 +157,8 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 		mt_counter_add(&context->counters.returned_bytes, bytes);
 		mt_counter_add(&context->counters.decayed_bytes, rule->is_decay ? bytes : 0);
 	}
-	if (!is_free && mt_flag(&context->is_dead) && result != MT_CU_INVALID_VALUE) {
+	if (!is_free && mt_context_health(context) >= MT_CONTEXT_DEAD &&
+	    result != MT_CU_INVALID_VALUE) {
 		mt_block_move(context, block, MT_BLOCK_IDLE);
 	} else {
 		mt_counter_add(&context->counters.num_device_free, 1);
@@ -330,7 +332,8 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t li
 			next = AGAIN_MS;
 	}
 	/* Those of a broken context wait for the program's next call, not for the worker. */
-	if (context->pending_line.first && !mt_flag(&context->is_broken) && next > PENDING_MS)
+	if (context->pending_line.first && mt_context_health(context) == MT_CONTEXT_WELL &&
+	    next > PENDING_MS)
 		next = PENDING_MS;
 	mt_lock_unlock(&context->lock);
 	return limit == 0 && next > AGAIN_MS ? AGAIN_MS : next;
@@ -368,8 +371,8 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 		if (!mt_counter(&context->counters.idle_bytes) &&
 		    !mt_counter(&context->counters.pending_bytes))
 			continue;
-		if (mt_flag(&context->is_dead) &&
-		    !mt_flag(&context->is_gone)) /* no context is current here: free_block */
+		/* no context is current here: free_block */
+		if (mt_context_health(context) == MT_CONTEXT_DEAD)
 			continue;
 		if (limit > 0)
 			released_bytes += tick_context(context, now_ns, &limit);
@@ -488,7 +491,7 @@ static void release_ready(int device)
 		(void)mt_release(context, &all);
 		/* What can never be known to be ready, the driver frees: the program called it. */
 		all.is_pending = true;
-		if (mt_flag(&context->is_broken))
+		if (mt_context_health(context) != MT_CONTEXT_WELL)
 			(void)mt_release(context, &all);
 	}
 }
