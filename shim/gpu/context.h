@@ -339,13 +339,15 @@ void mt_context_ended(struct CUctx_st *handle, uint32_t init);
 				       context + mt_load_acquire(&mt_pool.contexts_count);         \
 	     context < context##_end; context++)
 
-/* What the contexts of a device hold of the driver; their counters are read without locks. */
+/* What the contexts of a device (MT_ANY_DEVICE: of all) hold of the driver; their counters are read
+ * without locks. */
 struct mt_holdings {
 	uint64_t allocated, pending, idle;
+	uint64_t frees_count;           /* that reached the driver, of contexts that are there */
 	uint64_t charged_live, charged; /* live blocks, and all blocks, in the driver's pages */
 };
 
-static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *device)
+static inline struct mt_holdings mt_pool_holdings(int device)
 {
 	struct mt_holdings sum = {0};
 
@@ -353,8 +355,9 @@ static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *d
 	{
 		uint64_t small, pages;
 
-		if (mt_context_device(context) != device)
+		if (!mt_context_is_on(context, device))
 			continue;
+		sum.frees_count += mt_counter(&context->counters.num_device_free);
 		sum.allocated += mt_counter(&context->counters.allocated_bytes);
 		sum.pending += mt_counter(&context->counters.pending_bytes);
 		sum.idle += mt_counter(&context->counters.idle_bytes);

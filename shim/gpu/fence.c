@@ -208,17 +208,6 @@ void mt_pending_check(struct mt_context *context, unsigned limit)
 	mt_lock_unlock(&context->lock);
 }
 
-bool mt_pending_is_on(int device)
-{
-	MT_EACH_CONTEXT(context)
-	{
-		if (mt_context_is_on(context, device) &&
-		    mt_counter(&context->counters.pending_bytes))
-			return true;
-	}
-	return false;
-}
-
 /* Returns whether the next block of this size would pass the cap, and none is idle for it. */
 static bool lacks_idle(struct mt_context *context, uint64_t bytes)
 {

@@ -73,7 +73,7 @@ static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 static void note_peaks(struct mt_context *context)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	struct mt_holdings now = mt_pool_holdings(device);
+	struct mt_holdings now = mt_pool_holdings(mt_context_ordinal(context));
 
 	raise_peak(&device->allocated_peak, now.allocated);
 	raise_peak(&device->charged_peak, now.charged_live);
@@ -395,14 +395,14 @@ void mt_pool_usage(int number, struct mt_pool_usage *out)
 
 uint64_t mt_pool_cached_bytes(int number)
 {
-	struct mt_holdings now = mt_pool_holdings(mt_pool_device(number));
+	struct mt_holdings now = mt_pool_holdings(number);
 
 	return now.pending + now.idle;
 }
 
 uint64_t mt_pool_withheld_bytes(int number)
 {
-	struct mt_holdings now = mt_pool_holdings(mt_pool_device(number));
+	struct mt_holdings now = mt_pool_holdings(number);
 
 	return now.charged - now.charged_live;
 }
@@ -411,12 +411,11 @@ void mt_pool_reset_peak(void)
 {
 	for (int number = 0; number < MT_POOL_DEVICES; number++) {
 		struct mt_pool_device *device = &mt_pool.devices[number];
-		struct mt_pool_usage now;
+		struct mt_holdings now = mt_pool_holdings(number);
 
-		mt_pool_usage(number, &now);
-		mt_store_relaxed(&device->allocated_peak, now.allocated_bytes);
-		mt_store_relaxed(&device->charged_peak, mt_pool_holdings(device).charged_live);
-		mt_store_relaxed(&device->reserved_peak, now.reserved_bytes);
+		mt_store_relaxed(&device->allocated_peak, now.allocated);
+		mt_store_relaxed(&device->charged_peak, now.charged_live);
+		mt_store_relaxed(&device->reserved_peak, now.allocated + now.pending + now.idle);
 	}
 }
 

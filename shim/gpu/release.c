@@ -268,7 +268,7 @@ static uint64_t release_device(int device, struct mt_release *rule)
 uint64_t mt_release_over_cap(const struct mt_context *context, uint64_t bytes)
 {
 	const struct mt_pool_device *device = mt_context_device(context);
-	struct mt_holdings now = mt_pool_holdings(device);
+	struct mt_holdings now = mt_pool_holdings(mt_context_ordinal(context));
 	uint64_t more = mt_bins_pages(bytes);
 	uint64_t most = mt_max_u64(mt_load_relaxed(&device->charged_peak), now.charged_live + more);
 	uint64_t pending = mt_flag(&mt_pool.waits) ? 0 : CAP_BYTES;
@@ -406,20 +406,6 @@ void mt_pool_pause_release(bool held)
 
 /* ---- out of memory ---- */
 
-/* The frees of the device's contexts that have reached the driver, by any way: it changes while
- * memory comes back. */
-static uint64_t count_freed(int device)
-{
-	uint64_t released_count = 0;
-
-	MT_EACH_CONTEXT(context)
-	{
-		if (mt_context_is_on(context, device))
-			released_count += mt_counter(&context->counters.num_device_free);
-	}
-	return released_count;
-}
-
 /* A context that no longer pools may still have cached blocks. */
 static bool has_pool(int device)
 {
@@ -517,7 +503,7 @@ static bool has_released_more(struct mt_pool_shortage *shortage)
 	uint64_t released_count;
 
 	wait_for_others(shortage->device, OOM_WAIT_NS);
-	released_count = count_freed(shortage->device);
+	released_count = mt_pool_holdings(shortage->device).frees_count;
 	if (released_count == shortage->released_count)
 		return false;
 	shortage->released_count = released_count;
@@ -533,7 +519,7 @@ static bool release_own(struct mt_pool_shortage *shortage)
 {
 	for (unsigned round = 0;; round++) {
 		bool is_early = mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS;
-		bool may_wait = is_early && mt_pending_is_on(shortage->device) &&
+		bool may_wait = is_early && mt_pool_holdings(shortage->device).pending != 0 &&
 				is_enough_cached(shortage);
 
 		release_ready(shortage->device);
