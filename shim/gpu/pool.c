@@ -126,8 +126,8 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 
 /* Allocates from the driver; if it is out of memory, again while the pool gives back
  * (gpu/release.c). bytes: asked_bytes rounded up. Without memory for a record, and without a known
- * context (NULL), the block stays unrecorded, and its free is the driver's. No lock is held. Returns
- * the driver's result. */
+ * context (NULL), the block stays unrecorded, and its free is the driver's. No lock is held.
+ * Returns the driver's result. */
 static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes,
 		    uint64_t *out_dptr)
 {
