@@ -57,7 +57,7 @@ static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int devic
 		mt_store_relaxed(&slot->is_ending, false);
 		mt_store_relaxed(&slot->stream, NULL);
 		mt_store_relaxed(&slot->device, device);
-		mt_flag_set(&slot->is_primary, false);
+		mt_store_relaxed(&slot->is_primary, false);
 		/* release: pairs with the acquire of find_context */
 		mt_store_release(&slot->handle, handle);
 		mt_lock_unlock(&slot->lock);
@@ -67,7 +67,7 @@ static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int devic
 	}
 	mt_lock_unlock(&mt_pool.slots_lock);
 	if (!found)
-		mt_flag_set(&mt_pool.is_mixed, true);
+		mt_store_relaxed(&mt_pool.is_mixed, true);
 	return found;
 }
 
@@ -91,23 +91,23 @@ static MT_COLD bool has_no_other_primary(struct mt_context *context)
 	struct CUctx_st *primary = mt_context_primary(mt_context_ordinal(context));
 
 	if (primary && primary == mt_context_handle(context))
-		mt_flag_set(&context->is_primary, true);
-	return !primary || mt_flag(&context->is_primary);
+		mt_store_relaxed(&context->is_primary, true);
+	return !primary || mt_load_relaxed(&context->is_primary);
 }
 
 bool mt_context_is_alone(struct mt_context *context)
 {
-	if (mt_flag(&mt_pool.is_mixed))
+	if (mt_load_relaxed(&mt_pool.is_mixed))
 		return false;
 	MT_EACH_CONTEXT(other)
 	{
 		if (other != context && mt_context_handle(other) &&
 		    mt_context_health(other) < MT_CONTEXT_DEAD &&
-		    (mt_flag(&mt_pool.is_joined) ||
+		    (mt_load_relaxed(&mt_pool.is_joined) ||
 		     mt_context_device(other) == mt_context_device(context)))
 			return false;
 	}
-	return mt_likely(mt_flag(&context->is_primary)) || has_no_other_primary(context);
+	return mt_likely(mt_load_relaxed(&context->is_primary)) || has_no_other_primary(context);
 }
 
 bool mt_context_is_current(const struct mt_context *context)
@@ -124,7 +124,7 @@ MT_COLD enum mt_pool_mode mt_context_ask_mode(void)
 	bool waits = false;
 	enum mt_pool_mode wanted = ask ? ask(&waits) : MT_POOL_POOL;
 
-	mt_flag_set(&mt_pool.waits, waits);
+	mt_store_relaxed(&mt_pool.waits, waits);
 	return wanted;
 }
 
@@ -154,7 +154,7 @@ static MT_COLD void decide(struct mt_context *context)
 	uint8_t undecided = MT_POOL_UNDECIDED;
 	uint8_t mode = MT_POOL_POOL;
 
-	if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence || mt_flag(&mt_pool.is_mixed))
+	if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence || mt_load_relaxed(&mt_pool.is_mixed))
 		mode = MT_POOL_ACCOUNT;
 	if (atomic_compare_exchange_strong_explicit(&context->mode, &undecided, mode,
 						    memory_order_relaxed, memory_order_relaxed) &&
@@ -386,7 +386,7 @@ static void count(struct mt_context *context, const struct mt_block *block, uint
 		bytes = &counters->allocated_bytes;
 	else if (block->state == MT_BLOCK_IDLE)
 		bytes = &counters->idle_bytes;
-	mt_assert(sign == 1 || mt_counter(bytes) >= block->bytes);
+	mt_assert(sign == 1 || mt_load_relaxed(bytes) >= block->bytes);
 	mt_counter_add(bytes, sign * block->bytes);
 	mt_counter_add(block->bytes < MT_BIN_SMALL ? &counters->small[is_live]
 						   : &counters->pages[is_live],
@@ -484,7 +484,7 @@ void mt_context_register(void)
 
 MT_COLD void mt_context_join_devices(void)
 {
-	mt_flag_set(&mt_pool.is_joined, true);
+	mt_store_relaxed(&mt_pool.is_joined, true);
 	mt_context_register();
 }
 
@@ -505,7 +505,7 @@ static void fold(struct mt_context *context)
 	struct mt_pool_device *device = mt_context_device(context);
 
 	mt_assert(context->users == 0);
-#define X(name) mt_add_relaxed(&device->past.name, mt_counter(&context->counters.name));
+#define X(name) mt_add_relaxed(&device->past.name, mt_load_relaxed(&context->counters.name));
 	MT_CONTEXT_TOTALS(X)
 #undef X
 	memset((void *)&context->counters, 0, sizeof(context->counters));
@@ -531,7 +531,7 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 			return true;
 		if (mt_os_now_ns() - start_ns > REST_NS) {
 			mt_context_worsen(context, MT_CONTEXT_GONE);
-			mt_flag_set(&mt_pool.is_mixed, true);
+			mt_store_relaxed(&mt_pool.is_mixed, true);
 			break;
 		}
 		mt_lock_unlock(&context->lock);

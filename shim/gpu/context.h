@@ -162,19 +162,8 @@ static inline bool mt_pool_is_up(void)
 	return mt_load_relaxed(&mt_pool.is_up);
 }
 
-/* A flag whose reader needs no order. */
-static inline bool mt_flag(const _Atomic bool *flag)
-{
-	return mt_load_relaxed(flag);
-}
-
-static inline void mt_flag_set(_Atomic bool *flag, bool is)
-{
-	mt_store_relaxed(flag, is);
-}
-
 /* A snapshot, unless the context is held or locked. Order: none needed, but by a look-up
- * (mt_context_find). */
+ * (find_context). */
 static inline struct CUctx_st *mt_context_handle(const struct mt_context *context)
 {
 	return mt_load_relaxed(&context->handle);
@@ -195,15 +184,10 @@ static inline bool mt_context_is_ending(const struct mt_context *context)
 	return mt_load_seq(&context->is_ending);
 }
 
-/* Counters: the context's lock is held, so a plain add is enough; readers may lag. */
-static inline uint64_t mt_counter(_Atomic uint64_t *counter)
-{
-	return mt_load_relaxed(counter);
-}
-
+/* The context's lock is held, so a plain add is enough; readers may lag. */
 static inline void mt_counter_add(_Atomic uint64_t *counter, uint64_t delta)
 {
-	mt_store_relaxed(counter, mt_counter(counter) + delta);
+	mt_store_relaxed(counter, mt_load_relaxed(counter) + delta);
 }
 
 /* Returns the current context, registered if it was not, with its mode decided. NULL: none is
@@ -269,7 +253,7 @@ void mt_context_note_call(struct mt_context *context, int result);
 static inline bool mt_context_pools(struct mt_context *context)
 {
 	return mt_context_mode(context) == MT_POOL_POOL &&
-	       mt_context_health(context) == MT_CONTEXT_WELL && !mt_flag(&mt_pool.is_mixed);
+	       mt_context_health(context) == MT_CONTEXT_WELL && !mt_load_relaxed(&mt_pool.is_mixed);
 }
 
 #define MT_ANY_DEVICE (-1) /* all devices */
@@ -357,16 +341,16 @@ static inline struct mt_holdings mt_pool_holdings(int device)
 
 		if (!mt_context_is_on(context, device))
 			continue;
-		sum.frees_count += mt_counter(&context->counters.num_device_free);
-		sum.allocated += mt_counter(&context->counters.allocated_bytes);
-		sum.pending += mt_counter(&context->counters.pending_bytes);
-		sum.idle += mt_counter(&context->counters.idle_bytes);
-		small = mt_counter(&context->counters.small[true]);
-		pages = mt_counter(&context->counters.pages[true]);
+		sum.frees_count += mt_load_relaxed(&context->counters.num_device_free);
+		sum.allocated += mt_load_relaxed(&context->counters.allocated_bytes);
+		sum.pending += mt_load_relaxed(&context->counters.pending_bytes);
+		sum.idle += mt_load_relaxed(&context->counters.idle_bytes);
+		small = mt_load_relaxed(&context->counters.small[true]);
+		pages = mt_load_relaxed(&context->counters.pages[true]);
 		sum.charged_live += pages + mt_bins_pages(small);
-		small += mt_counter(&context->counters.small[false]);
-		sum.charged +=
-			pages + mt_counter(&context->counters.pages[false]) + mt_bins_pages(small);
+		small += mt_load_relaxed(&context->counters.small[false]);
+		sum.charged += pages + mt_load_relaxed(&context->counters.pages[false]) +
+			       mt_bins_pages(small);
 	}
 	return sum;
 }

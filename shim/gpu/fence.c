@@ -211,8 +211,8 @@ void mt_pending_check(struct mt_context *context, unsigned limit)
 /* Returns whether the next block of this size would pass the cap, and none is idle for it. */
 static bool lacks_idle(struct mt_context *context, uint64_t bytes)
 {
-	return mt_counter(&context->counters.pending_bytes) &&
-	       mt_counter(&context->counters.idle_bytes) < bytes &&
+	return mt_load_relaxed(&context->counters.pending_bytes) &&
+	       mt_load_relaxed(&context->counters.idle_bytes) < bytes &&
 	       mt_release_over_cap(context, bytes);
 }
 

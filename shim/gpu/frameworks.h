@@ -44,8 +44,8 @@ bool mt_frameworks_wait(uint64_t choice, const struct mt_launch_env *facts,
 struct mt_frameworks_verdict mt_frameworks_look(void);
 
 /* Decides what MT_CUDA_RESCUE=1 does in this process. NONE: nothing, since a tool watches the calls,
- * or the process is a client of the MPS server. AGAIN: asks at the second error of a thread, since
- * after the first one a framework empties its own cache and tries again. */
+ * or it is a client of the MPS server. AGAIN: asks at the second error of a thread, since after the
+ * first one a framework empties its own cache and tries again. */
 enum mt_frameworks_rescue { MT_RESCUE_NONE, MT_RESCUE_AGAIN, MT_RESCUE_AT_ONCE };
 enum mt_frameworks_rescue mt_frameworks_look_rescue(void);
 

@@ -28,8 +28,8 @@ static void forget_everything(void)
 	for (unsigned i = 0; i < MT_CONTEXTS; i++)
 		mt_lock_set_rank(&mt_pool.contexts[i].lock, MT_RANK_context);
 	mt_store_relaxed(&mt_pool.contexts_count, 0);
-	mt_flag_set(&mt_pool.is_mixed, false);
-	mt_flag_set(&mt_pool.is_joined, false);
+	mt_store_relaxed(&mt_pool.is_mixed, false);
+	mt_store_relaxed(&mt_pool.is_joined, false);
 	mt_lock_reset(&mt_pool.slots_lock);
 }
 
@@ -44,7 +44,7 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 	forget_everything();
 	mt_pool_configure(settings);
 	mt_store_relaxed(&mt_pool.mode, settings->mode);
-	mt_flag_set(&mt_pool.waits, false);
+	mt_store_relaxed(&mt_pool.waits, false);
 	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */
 	mt_store_release(&mt_pool.driver, driver);
@@ -214,7 +214,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 		return allocate(context, bytes, bytes, out_dptr);
 	if (mt_likely(take(context, rounded, bytes, out_dptr)))
 		return MT_CU_SUCCESS;
-	if (mt_unlikely(!mt_flag(&mt_pool.waits)))
+	if (mt_unlikely(!mt_load_relaxed(&mt_pool.waits)))
 		mt_pending_make_room(context, rounded);
 	mt_release_idle_over_cap(context, rounded);
 	return allocate(context, bytes, rounded, out_dptr);
@@ -281,7 +281,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 		return true;
 	}
 	mt_counter_add(&context->counters.free_count, 1);
-	waits = mt_flag(&mt_pool.waits);
+	waits = mt_load_relaxed(&mt_pool.waits);
 	bytes = block->bytes;
 	block->since_ns = now_ns;
 	/* An error, a capture, or another context: the driver's own free replies. */
@@ -362,14 +362,14 @@ MT_COLD void mt_pool_update_mode(void)
 MT_COLD void mt_pool_note_green_context(void)
 {
 	if (mt_pool_is_up())
-		mt_flag_set(&mt_pool.is_mixed, true);
+		mt_store_relaxed(&mt_pool.is_mixed, true);
 }
 
 /* ---- usage ---- */
 
 static void add(struct mt_pool_usage *out, struct mt_counters *from)
 {
-#define X(name) out->name += mt_counter(&from->name);
+#define X(name) out->name += mt_load_relaxed(&from->name);
 	MT_CONTEXT_HOLDINGS(X)
 	MT_CONTEXT_TOTALS(X)
 #undef X
@@ -387,10 +387,10 @@ void mt_pool_usage(int number, struct mt_pool_usage *out)
 			add(out, &context->counters);
 	}
 	out->reserved_bytes = out->allocated_bytes + out->pending_bytes + out->idle_bytes;
-	out->allocated_peak_bytes = mt_counter(&device->allocated_peak);
-	out->reserved_peak_bytes = mt_counter(&device->reserved_peak);
-	out->num_alloc_retries = mt_counter(&device->retries);
-	out->num_ooms = mt_counter(&device->ooms);
+	out->allocated_peak_bytes = mt_load_relaxed(&device->allocated_peak);
+	out->reserved_peak_bytes = mt_load_relaxed(&device->reserved_peak);
+	out->num_alloc_retries = mt_load_relaxed(&device->retries);
+	out->num_ooms = mt_load_relaxed(&device->ooms);
 }
 
 uint64_t mt_pool_cached_bytes(int number)

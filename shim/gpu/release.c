@@ -56,7 +56,7 @@ static void wait_for_stream(struct mt_context *context, bool is_background)
 	for (unsigned round = 0; result == MT_CU_SUCCESS &&
 				 mt_pool_driver()->cuStreamQuery(stream) == MT_CU_NOT_READY &&
 				 mt_os_now_ns() - start_ns < STREAM_NS &&
-				 !(is_background && mt_flag(&mt_pool.pauses_release));
+				 !(is_background && mt_load_relaxed(&mt_pool.pauses_release));
 	     round++)
 		mt_driver_wait_round(round);
 	mt_context_pop(was_pushed);
@@ -190,7 +190,7 @@ static bool may_free(struct mt_context *context, const struct mt_release *rule)
 static bool is_done(const struct mt_release *rule)
 {
 	return !rule->blocks || !rule->bytes ||
-	       (rule->is_background && mt_flag(&mt_pool.pauses_release));
+	       (rule->is_background && mt_load_relaxed(&mt_pool.pauses_release));
 }
 
 /* Releases one block; 0: there is none, or the driver refused. */
@@ -271,7 +271,7 @@ uint64_t mt_release_over_cap(const struct mt_context *context, uint64_t bytes)
 	struct mt_holdings now = mt_pool_holdings(mt_context_ordinal(context));
 	uint64_t more = mt_bins_pages(bytes);
 	uint64_t most = mt_max_u64(mt_load_relaxed(&device->charged_peak), now.charged_live + more);
-	uint64_t pending = mt_flag(&mt_pool.waits) ? 0 : CAP_BYTES;
+	uint64_t pending = mt_load_relaxed(&mt_pool.waits) ? 0 : CAP_BYTES;
 
 	return mt_bins_pages(mt_sat_sub(now.charged + more, most + most / CAP_SHARE + pending));
 }
@@ -292,7 +292,7 @@ void mt_release_idle_over_cap(struct mt_context *context, uint64_t bytes)
  * held. */
 static bool is_low(const struct mt_context *context)
 {
-	uint64_t pct = mt_counter(&mt_pool.low_free_pct), free_bytes, total_bytes;
+	uint64_t pct = mt_load_relaxed(&mt_pool.low_free_pct), free_bytes, total_bytes;
 
 	return pct && mt_pool_read_memory(mt_context_ordinal(context), &free_bytes, &total_bytes) &&
 	       free_bytes < total_bytes / 100 * pct;
@@ -301,7 +301,7 @@ static bool is_low(const struct mt_context *context)
 /* Which idle blocks of the context are due. */
 static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32_t limit)
 {
-	uint64_t decay_ns = mt_counter(&mt_pool.decay_ms) * MT_NS_PER_MS;
+	uint64_t decay_ns = mt_load_relaxed(&mt_pool.decay_ms) * MT_NS_PER_MS;
 	struct mt_release rule = mt_release_all();
 
 	rule.blocks = limit;
@@ -315,7 +315,7 @@ static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32
 
 static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t limit)
 {
-	uint64_t decay_ms = mt_counter(&mt_pool.decay_ms);
+	uint64_t decay_ms = mt_load_relaxed(&mt_pool.decay_ms);
 	uint64_t next = UINT64_MAX;
 
 	mt_lock_lock(&context->lock);
@@ -326,7 +326,7 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t li
 		next = decay_ms == 0       ? WATCH_MS
 		       : age_ms < decay_ms ? decay_ms - age_ms + 1
 					   : AGAIN_MS;
-		if (next > WATCH_MS && mt_counter(&mt_pool.low_free_pct))
+		if (next > WATCH_MS && mt_load_relaxed(&mt_pool.low_free_pct))
 			next = WATCH_MS;
 		if (!mt_context_pools(context) || mt_context_has_shortage(context))
 			next = AGAIN_MS;
@@ -345,7 +345,7 @@ static uint64_t tick_context(struct mt_context *context, uint64_t now_ns, uint32
 	uint64_t released_bytes;
 
 	mt_pending_check(context, POLL_MAX);
-	if (mt_counter(&context->counters.idle_bytes) == 0)
+	if (mt_load_relaxed(&context->counters.idle_bytes) == 0)
 		return 0;
 	rule = due(context, now_ns, *limit);
 	released_bytes = mt_release(context, &rule);
@@ -368,8 +368,8 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 	{
 		uint64_t next;
 
-		if (!mt_counter(&context->counters.idle_bytes) &&
-		    !mt_counter(&context->counters.pending_bytes))
+		if (!mt_load_relaxed(&context->counters.idle_bytes) &&
+		    !mt_load_relaxed(&context->counters.pending_bytes))
 			continue;
 		/* no context is current here: free_block */
 		if (mt_context_health(context) == MT_CONTEXT_DEAD)
@@ -401,7 +401,7 @@ uint64_t mt_pool_trim(int device)
 
 void mt_pool_pause_release(bool held)
 {
-	mt_flag_set(&mt_pool.pauses_release, held);
+	mt_store_relaxed(&mt_pool.pauses_release, held);
 }
 
 /* ---- out of memory ---- */
@@ -413,8 +413,8 @@ static bool has_pool(int device)
 	{
 		if (mt_context_is_on(context, device) &&
 		    (mt_context_mode(context) == MT_POOL_POOL ||
-		     mt_counter(&context->counters.idle_bytes) ||
-		     mt_counter(&context->counters.pending_bytes)))
+		     mt_load_relaxed(&context->counters.idle_bytes) ||
+		     mt_load_relaxed(&context->counters.pending_bytes)))
 			return true;
 	}
 	return false;
@@ -443,7 +443,7 @@ MT_COLD bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int devic
 	if (!mt_pool_is_up())
 		return false;
 	device = resolve(device);
-	total = device == MT_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
+	total = device == MT_ANY_DEVICE ? 0 : mt_load_relaxed(&mt_pool_device(device)->total_bytes);
 	pools = mt_pool_is_used() && has_pool(device);
 	*shortage = (struct mt_pool_shortage){.device = device, .bytes = bytes, .has_own = pools};
 	if ((total && bytes > total) || (!pools && !mt_gpu_rescue_is_possible()))
