@@ -376,25 +376,22 @@ struct mt_block *mt_block_lock(uint64_t base, struct mt_context **out_context)
 }
 
 /* Counts a block in its state, or with a sign of -1 no longer. */
-static void count(struct mt_context *context, const struct mt_block *block, uint64_t sign)
+static inline void count(struct mt_counters *counters, const struct mt_block *block, uint64_t sign)
 {
-	struct mt_counters *counters = &context->counters;
 	bool is_live = block->state == MT_BLOCK_LIVE;
-	_Atomic uint64_t *bytes = &counters->pending_bytes;
+	_Atomic uint64_t *bytes =
+		block->state == MT_BLOCK_IDLE ? &counters->idle_bytes : &counters->pending_bytes;
 
-	if (is_live)
+	if (is_live) {
 		bytes = &counters->allocated_bytes;
-	else if (block->state == MT_BLOCK_IDLE)
-		bytes = &counters->idle_bytes;
+		mt_counter_add(&counters->requested_bytes, sign * block->asked_bytes);
+		mt_counter_add(&counters->blocks_count, sign);
+	}
 	mt_assert(sign == 1 || mt_load_relaxed(bytes) >= block->bytes);
 	mt_counter_add(bytes, sign * block->bytes);
 	mt_counter_add(block->bytes < MT_BIN_SMALL ? &counters->small[is_live]
 						   : &counters->pages[is_live],
 		       sign * mt_block_charge(block));
-	if (is_live) {
-		mt_counter_add(&counters->requested_bytes, sign * block->asked_bytes);
-		mt_counter_add(&counters->blocks_count, sign);
-	}
 }
 
 static void set_known(struct mt_block *block, bool is_known)
@@ -413,7 +410,7 @@ void mt_block_move(struct mt_context *context, struct mt_block *block, enum mt_b
 	bool was_known = from >= MT_BLOCK_LIVE, is_known = to >= MT_BLOCK_LIVE;
 
 	if (was_known)
-		count(context, block, (uint64_t)-1);
+		count(&context->counters, block, (uint64_t)-1);
 	if (from == MT_BLOCK_IDLE) {
 		mt_bins_remove(context->idle, block);
 		mt_line_remove(&context->idle_line, block);
@@ -431,7 +428,7 @@ void mt_block_move(struct mt_context *context, struct mt_block *block, enum mt_b
 		mt_line_append(&context->idle_line, block);
 	}
 	if (is_known)
-		count(context, block, 1);
+		count(&context->counters, block, 1);
 	if (was_known != is_known)
 		set_known(block, is_known);
 	if (to == MT_BLOCK_UNUSED)

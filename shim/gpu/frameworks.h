@@ -43,7 +43,7 @@ bool mt_frameworks_wait(uint64_t choice, const struct mt_launch_env *facts,
 /* The same for this process and the objects that are loaded now. */
 struct mt_frameworks_verdict mt_frameworks_look(void);
 
-/* Decides what MT_CUDA_RESCUE=1 does in this process. NONE: nothing, since a tool watches the calls,
+/* Decides what MT_CUDA_RESCUE=1 does in this process. NONE: nothing, as a tool watches the calls,
  * or it is a client of the MPS server. AGAIN: asks at the second error of a thread, since after the
  * first one a framework empties its own cache and tries again. */
 enum mt_frameworks_rescue { MT_RESCUE_NONE, MT_RESCUE_AGAIN, MT_RESCUE_AT_ONCE };
