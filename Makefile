@@ -136,9 +136,9 @@ $(addprefix $(B)/obj/shim/,sys/loader.o heap/dlsym.o): shim_flags += -fno-saniti
 $(B)/obj/shim/heap/heap.o: shim_flags += -fno-omit-frame-pointer
 
 # Written again only when it differs: CUDA= may change between two runs.
-driver_names = printf '%s\n' '\#include "gpu/driver_functions.def"' '\#define X(name, ...) name;' \
-	'MT_DRIVER_WRAPPED(X) MT_DRIVER_QUERIES(X)' | $(CC) -E -P -Ishim - | tr -d '\n'
-$(B)/gen/mtshim.map: shim/mtshim.map shim/gpu/driver_functions.def FORCE
+driver_names = printf '%s\n' '\#include "gpu/driver.def"' '\#define X(name, ...) name;' \
+	'MT_DRIVER_WRAPPED(X) MT_DRIVER_QUERIES(X)' | $(CC) -E -P -x assembler-with-cpp -Ishim - | tr -d '\n'
+$(B)/gen/mtshim.map: shim/mtshim.map shim/gpu/driver.def FORCE
 	@mkdir -p $(@D)
 	@sed $(map_quiet) '$(map_half)' $< | sed "s/DRIVER_FUNCTIONS/$$($(driver_names))/" >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi

@@ -25,7 +25,7 @@ names_of() {
 # Built with CUDA=1, the map for the linker has the version node (see shim/mtshim.map).
 cuda=$(grep -c '^MTSHIM' "${1:-build}/gen/mtshim.map")
 if [ "$cuda" -gt 0 ]; then
-	# the driver's names come from gpu/driver_functions.def
+	# the driver's names come from gpu/driver.def
 	{ sed '/^MTSHIM/,$d' shim/mtshim.map; cat "${1:-build}/gen/mtshim.map"; } >"$work/half"
 else
 	sed '/^MTSHIM/,$d' shim/mtshim.map >"$work/half"

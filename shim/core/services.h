@@ -164,7 +164,8 @@ struct mt_devices_ops {
 MT_DEVICES_FUNCTIONS(X)
 #undef X
 
-/* Makes gpu/ reply from now on. ops: must live as long as the process. */
+/* Makes gpu/ reply from now on; NULL: no longer, in a forked child. ops: must live as long as the
+ * process. */
 void mt_services_set_devices(const struct mt_devices_ops *ops);
 
 #endif

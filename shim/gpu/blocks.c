@@ -65,14 +65,6 @@ void mt_slab_free(struct mt_slab *slab, void *object)
 	mt_lock_unlock(&slab->lock);
 }
 
-void mt_slab_forget(struct mt_slab *slab)
-{
-	mt_lock_reset(&slab->lock);
-	slab->spare = NULL;
-	slab->fresh = slab->end = NULL;
-	slab->chunks = NULL;
-}
-
 /* ---- the table ---- */
 
 bool mt_pointer_table_map(struct mt_pointer_table *table)
@@ -82,16 +74,10 @@ bool mt_pointer_table_map(struct mt_pointer_table *table)
 	return table->buckets != NULL;
 }
 
-/* Returns where the chain of a key begins, by the high bits of the hash, which depend on all bits
- * of the key. */
-static struct mt_pointer_node **chain_of(const struct mt_pointer_table *table, uint64_t key)
-{
-	return &table->buckets[mt_pointer_hash(key) / (UINT64_MAX / MT_POINTER_BUCKETS + 1)];
-}
-
 struct mt_pointer_node *mt_pointer_table_find(const struct mt_pointer_table *table, uint64_t key)
 {
-	struct mt_pointer_node *node = table->buckets ? *chain_of(table, key) : NULL;
+	struct mt_pointer_node *node =
+		table->buckets ? table->buckets[mt_pointer_bucket(key)] : NULL;
 
 	while (node && mt_load_relaxed(&node->key) != key)
 		node = node->next;
@@ -107,8 +93,8 @@ struct mt_pointer_node *mt_pointer_table_insert(struct mt_pointer_table *table,
 	mt_assert(table->buckets);
 	if (stale)
 		(void)mt_pointer_table_remove(table, stale);
-	node->next = *chain_of(table, key);
-	*chain_of(table, key) = node;
+	node->next = table->buckets[mt_pointer_bucket(key)];
+	table->buckets[mt_pointer_bucket(key)] = node;
 	return stale;
 }
 
@@ -118,7 +104,7 @@ bool mt_pointer_table_remove(struct mt_pointer_table *table, struct mt_pointer_n
 
 	if (!table->buckets)
 		return false;
-	link = chain_of(table, mt_load_relaxed(&node->key));
+	link = &table->buckets[mt_pointer_bucket(mt_load_relaxed(&node->key))];
 	while (*link && *link != node)
 		link = &(*link)->next;
 	if (!*link)
@@ -144,94 +130,7 @@ void mt_pointer_table_remove_if(struct mt_pointer_table *table,
 	}
 }
 
-/* ---- blocks ---- */
-
-static struct mt_lock table_lock = MT_LOCK(blocks);
-static struct mt_pointer_table table;
-static struct mt_slab records = MT_SLAB(struct mt_block);
-
-static struct mt_block *block_of(struct mt_pointer_node *node)
-{
-	return node ? (struct mt_block *)(void *)((char *)node - offsetof(struct mt_block, node))
-		    : NULL;
-}
-
-struct mt_block *mt_block_reserve(void)
-{
-	struct mt_block *block = table.buckets ? mt_slab_alloc(&records) : NULL;
-
-	if (block) {
-		block->event = NULL;
-		block->is_non_recyclable = false;
-	}
-	return block;
-}
-
-void mt_block_release(struct mt_block *block)
-{
-	mt_assert(!block->event);
-	mt_store_relaxed(&block->context, NULL);
-	block->state = MT_BLOCK_UNUSED;
-	mt_slab_free(&records, block);
-}
-
-struct mt_block *mt_blocks_find(uint64_t base)
-{
-	struct mt_block *block;
-
-	mt_lock_lock(&table_lock);
-	block = block_of(mt_pointer_table_find(&table, base));
-	mt_lock_unlock(&table_lock);
-	return block;
-}
-
-struct mt_block *mt_blocks_insert(struct mt_block *block)
-{
-	struct mt_block *stale;
-
-	mt_assert(mt_block_base(block));
-	mt_lock_lock(&table_lock);
-	stale = block_of(mt_pointer_table_insert(&table, &block->node));
-	mt_lock_unlock(&table_lock);
-	return stale;
-}
-
-bool mt_blocks_remove(struct mt_block *block)
-{
-	bool was_in;
-
-	mt_lock_lock(&table_lock);
-	was_in = mt_pointer_table_remove(&table, &block->node);
-	mt_lock_unlock(&table_lock);
-	return was_in;
-}
-
-MT_COLD void mt_blocks_each(void (*visit)(struct mt_block *block, void *data), void *data)
-{
-	const struct mt_chunk *chunk;
-	char *end;
-
-	mt_lock_lock(&records.lock);
-	/* The newest chunk is the first, and filled as far as `fresh`. */
-	chunk = records.chunks;
-	end = records.fresh;
-	mt_lock_unlock(&records.lock);
-	for (; chunk; chunk = chunk->next, end = chunk ? chunk->end : NULL)
-		for (char *at = chunk->objects; at != end; at += sizeof(struct mt_block))
-			visit((struct mt_block *)(void *)at, data);
-}
-
-MT_COLD void mt_blocks_start(void)
-{
-	(void)mt_pointer_table_map(&table);
-}
-
-MT_COLD void mt_blocks_forget(void)
-{
-	table.buckets = NULL; /* they stay mapped */
-	mt_lock_reset(&table_lock);
-	mt_slab_forget(&records);
-}
+/* ---- lists and bins ---- */
 
 void mt_line_append(struct mt_block_line *line, struct mt_block *block)
 {
@@ -269,8 +168,6 @@ void mt_line_remove(struct mt_block_line *line, struct mt_block *block)
 	else
 		line->last = block->line_prev;
 }
-
-/* ---- bins ---- */
 
 uint64_t mt_bins_round(uint64_t bytes)
 {

@@ -1,12 +1,11 @@
 /* gpu/blocks.h -- memory for the pool's records, the table from a pointer or handle to its record,
- * the records of device blocks, and the bins from a size to the cached blocks that fit it.
+ * device blocks, and the bins from a size to the cached blocks that fit it.
  *
  * Memory comes straight from the kernel. Never malloc: the pool runs inside cuMemAlloc, which may
  * run inside the program's malloc hooks. Nothing is ever unmapped, so that a record which another
  * thread has just freed stays readable (the reader checks it again under its owner's lock).
  *
- * A block's record is written under its context's lock; its node belongs to the table, which has a
- * lock of its own (rank `blocks`). Any thread may call. Never makes a call to the driver. */
+ * Any thread may call. Never makes a call to the driver. */
 #ifndef MT_GPU_BLOCKS_H
 #define MT_GPU_BLOCKS_H
 
@@ -46,17 +45,14 @@ struct mt_chunk {
 void *mt_slab_alloc(struct mt_slab *slab);
 void mt_slab_free(struct mt_slab *slab, void *object);
 
-/* In a forked child, or when a test starts again: forgets all objects. Their memory stays mapped.
- */
-void mt_slab_forget(struct mt_slab *slab);
-
 /* ---- a hash table from a 64-bit key to a node that its owner embeds in a record: 32,768 buckets
  * with chains. The table owns the links of the nodes, never their records. The caller locks.
  * ---- */
 
 #define MT_POINTER_BUCKETS 32768u
 
-/* Not the first member of a record that lies in a slab: that word is the slab's. */
+/* The first member of a record: that of a slab may have its link in the same word, since a record
+ * that is free is in no table. */
 struct mt_pointer_node {
 	struct mt_pointer_node *next;
 	_Atomic uint64_t key; /* written by its owner while it is in no table */
@@ -71,12 +67,13 @@ struct mt_pointer_table {
  * memory. A page of them becomes resident when it is first written. */
 bool mt_pointer_table_map(struct mt_pointer_table *table);
 
-/* Spreads keys over all bits of the result. Pure. */
-static inline uint64_t mt_pointer_hash(uint64_t key)
+/* Returns a key's bucket, by the high bits of the hash, which depend on all bits of the key.
+ * Pure. */
+static inline uint64_t mt_pointer_bucket(uint64_t key)
 {
 	/* 2^64 over the golden ratio (Knuth, TAOCP 3, 6.4). Blocks lie 512 bytes apart or more;
 	 * handles and numbers may follow each other. */
-	return (key ^ key >> 8) * 0x9e3779b97f4a7c15ull;
+	return (key ^ key >> 8) * 0x9e3779b97f4a7c15ull / (UINT64_MAX / MT_POINTER_BUCKETS + 1);
 }
 
 /* Returns the node with this key, or NULL. */
@@ -100,25 +97,26 @@ void mt_pointer_table_remove_if(struct mt_pointer_table *table,
 struct mt_context;
 struct mt_event;
 
+/* From LIVE on a block is in the table and in the figures. */
 enum mt_block_state {
 	MT_BLOCK_UNUSED,  /* a spare record */
+	MT_BLOCK_LEAVING, /* being freed by the driver */
+	MT_BLOCK_STALE,   /* was busy, and its memory went unseen: that thread forgets it */
 	MT_BLOCK_LIVE,    /* the program has it */
 	MT_BLOCK_PENDING, /* freed; work that may use it still runs */
 	/* freed, in no list: a thread asks the driver about it with no lock held, and owns it */
 	MT_BLOCK_BUSY,
-	MT_BLOCK_STALE,  /* was busy, and its memory went unseen: that thread forgets it */
-	MT_BLOCK_IDLE,   /* freed and ready */
-	MT_BLOCK_LEAVING /* out of the table, being freed by the driver */
+	MT_BLOCK_IDLE /* freed and ready */
 };
 
 struct mt_block {
-	/* First: the slab's link. Of an idle block the next one of its size, and the one before; of
-	 * the first of its size, the first of the next smaller size in its bin. */
-	struct mt_block *bin_next, *bin_prev;
 	/* Base and context are read without a lock by a look-up, and again under the lock of the
 	 * context that was read. Order: none needed. */
 	struct mt_pointer_node node; /* its key is the base */
 	_Atomic(struct mt_context *) context;
+	/* Of an idle block the next one of its size, and the one before; of the first of its size,
+	 * the first of the next smaller size in its bin. */
+	struct mt_block *bin_next, *bin_prev;
 	uint64_t bytes;       /* as asked of the driver */
 	uint64_t asked_bytes; /* as the program asked */
 	uint64_t since_ns;    /* coarse clock: when it was handed out, or freed */
@@ -147,35 +145,6 @@ static inline struct mt_context *mt_block_context(struct mt_block *block)
 {
 	return mt_load_relaxed(&block->context);
 }
-
-/* Maps the table: before any other call, and again after mt_blocks_forget. */
-void mt_blocks_start(void);
-
-/* Returns a spare record; NULL if nothing can be mapped. */
-struct mt_block *mt_block_reserve(void);
-
-/* Makes a record spare again: it is in no table and no list, and if it has a context, that one's
- * lock is held. */
-void mt_block_release(struct mt_block *block);
-
-/* Returns the record with this base, or NULL. The record may leave at any moment: see struct
- * mt_block. */
-struct mt_block *mt_blocks_find(uint64_t base);
-
-/* Puts a record in. Another record with the same base is stale: it is taken out and returned; else
- * NULL. */
-struct mt_block *mt_blocks_insert(struct mt_block *block);
-
-/* Takes a record out; false if it is not in. */
-bool mt_blocks_remove(struct mt_block *block);
-
-/* Calls `visit`, with no lock held here, for each record that was ever handed out, used or spare;
- * it checks the record. Slow. Records handed out for the first time meanwhile may be missing; none
- * comes twice. */
-void mt_blocks_each(void (*visit)(struct mt_block *block, void *data), void *data);
-
-/* Forgets everything: in a forked child, or when a test starts again. */
-void mt_blocks_forget(void);
 
 void mt_line_append(struct mt_block_line *line, struct mt_block *block);
 void mt_line_prepend(struct mt_block_line *line, struct mt_block *block);

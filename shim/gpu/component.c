@@ -61,6 +61,95 @@ static void fill_settings(struct mt_pool_settings *out)
 	};
 }
 
+/* released at once, each by a call to the driver; then threads that wait for the memory go on */
+#define TICK_BLOCKS   64u
+#define TICK_NS       (50 * MT_NS_PER_MS) /* for such rounds, one after another; then a pause */
+#define LEAST_STEP_NS (250 * MT_NS_PER_MS)
+#define USED_NS       (60 * MT_NS_PER_S) /* how long a measurement of the used memory counts */
+
+static uint64_t next_ns; /* when the pool wants to run again */
+/* a cleanup came during a capture and is made up for at its end; order: none needed */
+static _Atomic bool flush_pending;
+static unsigned long long loads_seen;
+
+/* ---- jobs; their data is static, see gpu/driver.h. A cleanup here and one of the worker may both
+ * write it, with the same meaning. Order: none needed ---- */
+
+static _Atomic uint64_t job_used_bytes, job_used_ns; /* as measured last, and when */
+static _Atomic bool job_flushed;
+static uint64_t job_next_ms; /* worker thread only */
+
+static void measure_job(void)
+{
+	uint64_t used;
+
+	if (!mt_gpu_stats_used_bytes(&used))
+		return;
+	mt_store_relaxed(&job_used_bytes, used);
+	mt_store_relaxed(&job_used_ns, mt_os_now_ns());
+}
+
+static void flush_job(void)
+{
+	(void)mt_pool_trim(MT_ANY_DEVICE);
+	mt_store_relaxed(&job_flushed, mt_gpu_stats_trim_pools(MT_ANY_DEVICE));
+}
+
+static void tick_job(void)
+{
+	uint64_t start_ns = mt_os_now_ns(), now_ns = start_ns;
+
+	while (mt_pool_tick(now_ns, TICK_BLOCKS, &job_next_ms) && now_ns - start_ns < TICK_NS)
+		now_ns = mt_os_now_ns();
+}
+
+/* Runs the job on the driver thread, or here; false: it was not run. A cancelled
+ * thread would leave the gate closed: cancellation is off during the job. */
+static bool run_job(void (*job)(void), bool here)
+{
+	int cancel, mode;
+
+	if (!here)
+		return mt_driver_thread_run(job);
+	cancel = mt_driver_forbid_cancel();
+	mode = mt_driver_relax(mt_driver_usable());
+	job();
+	mt_driver_restore(mt_driver_usable(), mode);
+	mt_driver_allow_cancel(cancel);
+	return true;
+}
+
+/* ---- replies to other components ---- */
+
+static bool have_context(void)
+{
+	const struct mt_driver *driver = mt_driver_usable();
+	struct CUctx_st *context = NULL;
+
+	return driver && driver->cuCtxGetCurrent &&
+	       driver->cuCtxGetCurrent(&context) == MT_CU_SUCCESS && context;
+}
+
+/* If the driver does not reply in time, or a capture has begun, the figure of a cleanup's start
+ * stands: 0 after it would say that everything has gone back. */
+static uint64_t used_bytes(bool here)
+{
+	(void)run_job(measure_job, here);
+	return mt_os_now_ns() - mt_load_relaxed(&job_used_ns) < USED_NS
+		       ? mt_load_relaxed(&job_used_bytes)
+		       : 0;
+}
+
+static const struct mt_devices_ops ops = {
+	.are_used = pool_is_used,
+	.are_capturing = mt_capture_is_open,
+	.have_context = have_context,
+	.thread_runs = mt_driver_thread_runs,
+	.used_bytes = used_bytes,
+	.live_bytes = mt_gpu_stats_live_bytes,
+	.rows = mt_gpu_stats_rows,
+};
+
 /* ---- the start of the pool ---- */
 
 /* Returns whether the start is the caller's. While another thread starts the pool, its end is near,
@@ -105,6 +194,7 @@ static bool start_pool(void)
 	if (driver) {
 		fill_settings(&settings);
 		mt_pool_start(driver, &settings);
+		mt_services_set_devices(&ops);
 	}
 	is_starting = false;
 	mt_lock_check_leave(MT_RANK_gpu_start);
@@ -166,119 +256,6 @@ bool mt_wrapper_is_on(void)
 	return mt_load_acquire(&is_awake) || start();
 }
 
-/* released at once, each by a call to the driver; then threads that wait for the memory go on */
-#define TICK_BLOCKS   64u
-#define TICK_NS       (50 * MT_NS_PER_MS) /* for such rounds, one after another; then a pause */
-#define LEAST_STEP_NS (250 * MT_NS_PER_MS)
-#define USED_NS       (60 * MT_NS_PER_S) /* how long a measurement of the used memory counts */
-
-static uint64_t next_ns; /* when the pool wants to run again */
-/* a cleanup came during a capture and is made up for at its end; order: none needed */
-static _Atomic bool flush_pending;
-static unsigned long long loads_seen;
-
-/* ---- jobs; their data is static, see gpu/driver.h. A cleanup here and one of the worker may both
- * write it, with the same meaning. Order: none needed ---- */
-
-static _Atomic uint64_t job_used_bytes, job_used_ns; /* as measured last, and when */
-static _Atomic bool job_flushed;
-static uint64_t job_next_ms; /* worker thread only */
-
-static void measure_job(void)
-{
-	uint64_t used;
-
-	if (!mt_gpu_stats_used_bytes(&used))
-		return;
-	mt_store_relaxed(&job_used_bytes, used);
-	mt_store_relaxed(&job_used_ns, mt_os_now_ns());
-}
-
-static void flush_job(void)
-{
-	(void)mt_pool_trim(MT_ANY_DEVICE);
-	mt_store_relaxed(&job_flushed, mt_gpu_stats_trim_pools(MT_ANY_DEVICE));
-}
-
-static void tick_job(void)
-{
-	uint64_t start_ns = mt_os_now_ns(), now_ns = start_ns;
-
-	while (mt_pool_tick(now_ns, TICK_BLOCKS, &job_next_ms) && now_ns - start_ns < TICK_NS)
-		now_ns = mt_os_now_ns();
-}
-
-/* Runs the job on the driver thread, or here; false: it was not run. A cancelled
- * thread would leave the gate closed: cancellation is off during the job. */
-static bool run_job(void (*job)(void), bool here)
-{
-	int cancel, mode;
-
-	if (!here)
-		return mt_driver_thread_run(job);
-	cancel = mt_driver_forbid_cancel();
-	mode = mt_driver_relax(mt_driver_usable());
-	job();
-	mt_driver_restore(mt_driver_usable(), mode);
-	mt_driver_allow_cancel(cancel);
-	return true;
-}
-
-/* ---- replies to other components ---- */
-
-static bool are_capturing(void)
-{
-	return pool_is_used() && mt_capture_is_open();
-}
-
-static bool have_context(void)
-{
-	const struct mt_driver *driver = pool_is_used() ? mt_driver_usable() : NULL;
-	struct CUctx_st *context = NULL;
-
-	return driver && driver->cuCtxGetCurrent &&
-	       driver->cuCtxGetCurrent(&context) == MT_CU_SUCCESS && context;
-}
-
-/* If the driver does not reply in time, or a capture has begun, the figure of a cleanup's start
- * stands: 0 after it would say that everything has gone back. */
-static uint64_t used_bytes(bool here)
-{
-	if (!pool_is_used())
-		return 0;
-	(void)run_job(measure_job, here);
-	return mt_os_now_ns() - mt_load_relaxed(&job_used_ns) < USED_NS
-		       ? mt_load_relaxed(&job_used_bytes)
-		       : 0;
-}
-
-static uint64_t live_bytes(void)
-{
-	return pool_is_used() ? mt_gpu_stats_live_bytes() : 0;
-}
-
-static uint32_t rows(const struct mt_stats_device **out)
-{
-	*out = NULL;
-	return pool_is_used() ? mt_gpu_stats_rows(out) : 0;
-}
-
-static void serve(bool on)
-{
-	static const struct mt_devices_ops ops = {
-		.are_used = pool_is_used,
-		.are_capturing = are_capturing,
-		.have_context = have_context,
-		.thread_runs = mt_driver_thread_runs,
-		.used_bytes = used_bytes,
-		.live_bytes = live_bytes,
-		.rows = rows,
-	};
-
-	if (on)
-		mt_services_set_devices(&ops);
-}
-
 /* ---- cleanups ---- */
 
 /* Page-locked host memory that the program holds of CUDA, by our count. */
@@ -287,7 +264,7 @@ static uint64_t pinned_bytes(void)
 	struct mt_unpooled_usage usage;
 	uint64_t bytes = 0;
 
-	for (int device = 0; pool_is_used() && device < (int)MT_DEVICES_COUNT; device++) {
+	for (int device = 0; device < (int)MT_DEVICES_COUNT; device++) {
 		mt_unpooled_usage(device, &usage);
 		bytes += usage.live_bytes[MT_UNPOOLED_pinned];
 	}
@@ -310,7 +287,7 @@ static enum mt_gpu_state flush(bool here)
 
 static void prepare_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
-	if (cleanup->skips_for_ranks || !mt_components_reach_devices(request))
+	if (!pool_is_used() || cleanup->skips_for_ranks || !mt_components_reach_devices(request))
 		return;
 	cleanup->stats.gpu_before_bytes = used_bytes(request->here);
 	cleanup->stats.pinned_before_bytes = pinned_bytes();
@@ -329,18 +306,10 @@ static void trim(const struct mt_trim_request *request, struct mt_cleanup *clean
 	if (cleanup->caches_skipped)
 		stats->gpu_state = MT_GPU_CAPTURING;
 	stats->gpu_after_bytes = stats->gpu_before_bytes ? used_bytes(request->here) : 0;
-	stats->pinned_after_bytes = pinned_bytes();
+	stats->pinned_after_bytes = pool_is_used() ? pinned_bytes() : 0;
 }
 
 /* ---- the tick ---- */
-
-static bool has_cached(void)
-{
-	for (int device = 0; device < MT_POOL_DEVICES; device++)
-		if (mt_pool_cached_bytes(device))
-			return true;
-	return false;
-}
 
 /* A framework may have been loaded since: its cache then lies on top of the pool. */
 static void look_at_loads(void)
@@ -369,7 +338,7 @@ static uint64_t tick_pool(uint64_t now_ns)
 	look_at_loads();
 	if (mt_load_relaxed(&flush_pending) && flush(false) == MT_GPU_CAPTURING)
 		return now_ns + LEAST_STEP_NS;
-	if (!has_cached()) {
+	if (!mt_pool_cached_bytes(MT_ANY_DEVICE)) {
 		next_ns = 0;
 		return next_without_cache(now_ns);
 	}
@@ -451,13 +420,13 @@ static void fork_child(void)
 		return;
 	mt_store_relaxed(&state, STATE_NONE);
 	mt_store_relaxed(&is_awake, false);
+	mt_services_set_devices(NULL);
 	mt_pool_fork_child();
 	mt_driver_thread_fork_child();
 }
 
 const struct mt_component mt_gpu_component = {
 	.name = "gpu",
-	.serve = serve,
 	.fork_child = fork_child,
 	.tick = tick,
 	.request = request,

@@ -53,13 +53,11 @@ static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int devic
 		found = slot;
 		mt_lock_lock(&slot->lock);
 		mt_store_relaxed(&slot->mode, MT_POOL_UNDECIDED);
-		mt_flag_set(&slot->is_broken, false);
-		mt_flag_set(&slot->is_dead, false);
-		mt_flag_set(&slot->is_gone, false);
+		mt_store_relaxed(&slot->health, MT_CONTEXT_WELL);
 		mt_store_relaxed(&slot->is_ending, false);
 		mt_store_relaxed(&slot->stream, NULL);
 		mt_store_relaxed(&slot->device, device);
-		mt_flag_set(&slot->is_primary, false);
+		mt_store_relaxed(&slot->is_primary, false);
 		/* release: pairs with the acquire of find_context */
 		mt_store_release(&slot->handle, handle);
 		mt_lock_unlock(&slot->lock);
@@ -69,7 +67,7 @@ static MT_COLD struct mt_context *add_context(struct CUctx_st *handle, int devic
 	}
 	mt_lock_unlock(&mt_pool.slots_lock);
 	if (!found)
-		mt_flag_set(&mt_pool.is_mixed, true);
+		mt_store_relaxed(&mt_pool.is_mixed, true);
 	return found;
 }
 
@@ -93,22 +91,23 @@ static MT_COLD bool has_no_other_primary(struct mt_context *context)
 	struct CUctx_st *primary = mt_context_primary(mt_context_ordinal(context));
 
 	if (primary && primary == mt_context_handle(context))
-		mt_flag_set(&context->is_primary, true);
-	return !primary || mt_flag(&context->is_primary);
+		mt_store_relaxed(&context->is_primary, true);
+	return !primary || mt_load_relaxed(&context->is_primary);
 }
 
 bool mt_context_is_alone(struct mt_context *context)
 {
-	if (mt_flag(&mt_pool.is_mixed))
+	if (mt_load_relaxed(&mt_pool.is_mixed))
 		return false;
 	MT_EACH_CONTEXT(other)
 	{
-		if (other != context && mt_context_handle(other) && !mt_flag(&other->is_dead) &&
-		    (mt_flag(&mt_pool.is_joined) ||
+		if (other != context && mt_context_handle(other) &&
+		    mt_context_health(other) < MT_CONTEXT_DEAD &&
+		    (mt_load_relaxed(&mt_pool.is_joined) ||
 		     mt_context_device(other) == mt_context_device(context)))
 			return false;
 	}
-	return mt_likely(mt_flag(&context->is_primary)) || has_no_other_primary(context);
+	return mt_likely(mt_load_relaxed(&context->is_primary)) || has_no_other_primary(context);
 }
 
 bool mt_context_is_current(const struct mt_context *context)
@@ -125,7 +124,7 @@ MT_COLD enum mt_pool_mode mt_context_ask_mode(void)
 	bool waits = false;
 	enum mt_pool_mode wanted = ask ? ask(&waits) : MT_POOL_POOL;
 
-	mt_flag_set(&mt_pool.waits, waits);
+	mt_store_relaxed(&mt_pool.waits, waits);
 	return wanted;
 }
 
@@ -155,7 +154,7 @@ static MT_COLD void decide(struct mt_context *context)
 	uint8_t undecided = MT_POOL_UNDECIDED;
 	uint8_t mode = MT_POOL_POOL;
 
-	if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence || mt_flag(&mt_pool.is_mixed))
+	if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence || mt_load_relaxed(&mt_pool.is_mixed))
 		mode = MT_POOL_ACCOUNT;
 	if (atomic_compare_exchange_strong_explicit(&context->mode, &undecided, mode,
 						    memory_order_relaxed, memory_order_relaxed) &&
@@ -246,50 +245,54 @@ void mt_context_pop(bool was_pushed)
 		(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
 }
 
-/* Results that say that there is no such context. */
-static bool says_there_is_none(int result)
+/* What a result says of the context. After DEAD and GONE its work is done or dropped: by the
+ * driver's manual the process must end, or the context does not exist; 711 to 713 and 720 leave it
+ * as it was. */
+static enum mt_context_health health_after(int result)
 {
-	return result == MT_CU_NOT_INITIALIZED || result == MT_CU_DEINITIALIZED ||
-	       result == MT_CU_INVALID_CONTEXT || result == MT_CU_CONTEXT_IS_DESTROYED;
-}
-
-/* Results after which nothing runs in the context: its work is done or dropped. Those after which,
- * by the driver's manual, the process must end, or that it does not exist; 711 to 713 and 720 leave
- * the context as it was. */
-static bool ends_all_work(int result)
-{
-	if (says_there_is_none(result))
-		return true;
 	switch (result) {
+	case MT_CU_SUCCESS:
+	case MT_CU_NOT_READY:
+	case MT_CU_OUT_OF_MEMORY:
+	case MT_CU_NOT_PERMITTED:
+		return MT_CONTEXT_WELL;
+	case MT_CU_NOT_INITIALIZED:
+	case MT_CU_DEINITIALIZED:
+	case MT_CU_INVALID_CONTEXT:
+	case MT_CU_CONTEXT_IS_DESTROYED:
+		return MT_CONTEXT_GONE;
 	case MT_CU_ILLEGAL_ADDRESS:
 	case 702: /* launch timeout */
 	case 710: /* assert */
-		return true;
+		return MT_CONTEXT_DEAD;
 	default:
 		/* hardware stack, illegal instruction, misaligned, address space, pc, launch failed
 		 */
-		return result >= 714 && result <= 719;
+		return result >= 714 && result <= 719 ? MT_CONTEXT_DEAD : MT_CONTEXT_BROKEN;
 	}
 }
 
 bool mt_context_is_sticky(int result)
 {
 	/* CUDA_ERROR_UNKNOWN: the work may still run */
-	return ends_all_work(result) || result == 999;
+	return health_after(result) >= MT_CONTEXT_DEAD || result == 999;
+}
+
+MT_COLD void mt_context_worsen(struct mt_context *context, enum mt_context_health health)
+{
+	uint8_t seen = mt_load_relaxed(&context->health);
+
+	while (health > seen &&
+	       !atomic_compare_exchange_weak_explicit(&context->health, &seen, (uint8_t)health,
+						      memory_order_relaxed, memory_order_relaxed))
+		;
 }
 
 MT_COLD void mt_context_note_result(struct mt_context *context, int result)
 {
-	if (result == MT_CU_SUCCESS || result == MT_CU_NOT_READY || result == MT_CU_OUT_OF_MEMORY ||
-	    result == MT_CU_NOT_PERMITTED)
-		return;
 	if (result == MT_CU_DEINITIALIZED)
 		mt_store_relaxed(&mt_pool.is_up, false);
-	if (ends_all_work(result))
-		mt_flag_set(&context->is_dead, true);
-	if (says_there_is_none(result))
-		mt_flag_set(&context->is_gone, true);
-	mt_flag_set(&context->is_broken, true);
+	mt_context_worsen(context, health_after(result));
 }
 
 MT_COLD void mt_context_note_call(struct mt_context *context, int result)
@@ -313,6 +316,138 @@ bool mt_context_may_call(void)
 		may_call = mt_pool_driver()->cuCtxGetCurrent &&
 			   mt_pool_driver()->cuCtxGetCurrent(&current) != MT_CU_NOT_PERMITTED;
 	return may_call;
+}
+
+/* ---- blocks ---- */
+
+static struct mt_lock table_lock = MT_LOCK(blocks);
+static struct mt_pointer_table table;
+static struct mt_slab records = MT_SLAB(struct mt_block);
+
+MT_COLD void mt_blocks_start(void)
+{
+	table.buckets = NULL; /* they stay mapped */
+	(void)mt_pointer_table_map(&table);
+	records = (struct mt_slab)MT_SLAB(struct mt_block);
+}
+
+struct mt_block *mt_block_reserve(void)
+{
+	struct mt_block *block = table.buckets ? mt_slab_alloc(&records) : NULL;
+
+	if (block) {
+		block->event = NULL;
+		block->is_non_recyclable = false;
+	}
+	return block;
+}
+
+void mt_block_release(struct mt_block *block)
+{
+	mt_assert(!block->event);
+	mt_store_relaxed(&block->context, NULL);
+	block->state = MT_BLOCK_UNUSED;
+	mt_slab_free(&records, block);
+}
+
+struct mt_block *mt_block_lock(uint64_t base, struct mt_context **out_context)
+{
+	while (mt_likely(mt_pool_is_up())) {
+		struct mt_context *context;
+		struct mt_block *block;
+
+		mt_lock_lock(&table_lock);
+		block = (struct mt_block *)mt_pointer_table_find(&table, base);
+		mt_lock_unlock(&table_lock);
+		if (!block)
+			return NULL;
+		context = mt_block_context(block);
+		if (!context)
+			continue; /* it is leaving: look again */
+		mt_lock_lock(&context->lock);
+		if (mt_block_context(block) == context && mt_block_base(block) == base &&
+		    block->state >= MT_BLOCK_LIVE) {
+			*out_context = context;
+			return block;
+		}
+		mt_lock_unlock(&context->lock);
+	}
+	return NULL;
+}
+
+/* Counts a block in its state, or with a sign of -1 no longer. */
+static inline void count(struct mt_counters *counters, const struct mt_block *block, uint64_t sign)
+{
+	bool is_live = block->state == MT_BLOCK_LIVE;
+	_Atomic uint64_t *bytes =
+		block->state == MT_BLOCK_IDLE ? &counters->idle_bytes : &counters->pending_bytes;
+
+	if (is_live) {
+		bytes = &counters->allocated_bytes;
+		mt_counter_add(&counters->requested_bytes, sign * block->asked_bytes);
+		mt_counter_add(&counters->blocks_count, sign);
+	}
+	mt_assert(sign == 1 || mt_load_relaxed(bytes) >= block->bytes);
+	mt_counter_add(bytes, sign * block->bytes);
+	mt_counter_add(block->bytes < MT_BIN_SMALL ? &counters->small[is_live]
+						   : &counters->pages[is_live],
+		       sign * mt_block_charge(block));
+}
+
+static void set_known(struct mt_block *block, bool is_known)
+{
+	mt_lock_lock(&table_lock);
+	if (is_known)
+		(void)mt_pointer_table_insert(&table, &block->node);
+	else
+		(void)mt_pointer_table_remove(&table, &block->node);
+	mt_lock_unlock(&table_lock);
+}
+
+void mt_block_move(struct mt_context *context, struct mt_block *block, enum mt_block_state to)
+{
+	enum mt_block_state from = (enum mt_block_state)block->state;
+	bool was_known = from >= MT_BLOCK_LIVE, is_known = to >= MT_BLOCK_LIVE;
+
+	if (was_known)
+		count(&context->counters, block, (uint64_t)-1);
+	if (from == MT_BLOCK_IDLE) {
+		mt_bins_remove(context->idle, block);
+		mt_line_remove(&context->idle_line, block);
+	} else if (from == MT_BLOCK_PENDING) {
+		mt_line_remove(&context->pending_line, block);
+	}
+	if (block->event && to != MT_BLOCK_STALE) {
+		block->event->next = context->free_events;
+		context->free_events = block->event;
+		block->event = NULL;
+	}
+	block->state = (uint8_t)to;
+	if (to == MT_BLOCK_IDLE) {
+		mt_bins_add(context->idle, block);
+		mt_line_append(&context->idle_line, block);
+	}
+	if (is_known)
+		count(&context->counters, block, 1);
+	if (was_known != is_known)
+		set_known(block, is_known);
+	if (to == MT_BLOCK_UNUSED)
+		mt_block_release(block);
+}
+
+MT_COLD void mt_blocks_each(void (*visit)(struct mt_block *block, void *data), void *data)
+{
+	const struct mt_chunk *chunk;
+	char *end;
+
+	mt_lock_lock(&records.lock);
+	/* The newest chunk is the first, and filled as far as `fresh`. */
+	chunk = records.chunks;
+	end = records.fresh;
+	mt_lock_unlock(&records.lock);
+	for (; chunk; chunk = chunk->next, end = chunk ? chunk->end : NULL)
+		for (char *at = chunk->objects; at != end; at += sizeof(struct mt_block))
+			visit((struct mt_block *)(void *)at, data);
 }
 
 /* ---- contexts begin and end ---- */
@@ -346,7 +481,7 @@ void mt_context_register(void)
 
 MT_COLD void mt_context_join_devices(void)
 {
-	mt_flag_set(&mt_pool.is_joined, true);
+	mt_store_relaxed(&mt_pool.is_joined, true);
 	mt_context_register();
 }
 
@@ -358,12 +493,7 @@ static void forget_block(struct mt_block *block, void *of)
 	if (mt_block_context(block) != context || block->state == MT_BLOCK_LEAVING)
 		return;
 	mt_assert(block->state != MT_BLOCK_BUSY && block->state != MT_BLOCK_STALE);
-	if (block->state == MT_BLOCK_PENDING)
-		mt_fence_remove(context, block);
-	else if (block->state == MT_BLOCK_IDLE)
-		mt_context_take_idle(context, block);
-	(void)mt_blocks_remove(block);
-	mt_block_release(block);
+	mt_block_move(context, block, MT_BLOCK_UNUSED);
 }
 
 /* The device keeps the sums that never fall. The lock is held. */
@@ -372,7 +502,7 @@ static void fold(struct mt_context *context)
 	struct mt_pool_device *device = mt_context_device(context);
 
 	mt_assert(context->users == 0);
-#define X(name) mt_add_relaxed(&device->past.name, mt_counter(&context->counters.name));
+#define X(name) mt_add_relaxed(&device->past.name, mt_load_relaxed(&context->counters.name));
 	MT_CONTEXT_TOTALS(X)
 #undef X
 	memset((void *)&context->counters, 0, sizeof(context->counters));
@@ -393,13 +523,12 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 		mt_lock_lock(&context->lock);
 		if (!mt_context_handle(context) || mt_context_init(context) != init)
 			break;
-		mt_flag_set(&context->is_broken, true);
+		mt_context_worsen(context, MT_CONTEXT_BROKEN);
 		if (context->users == 0)
 			return true;
 		if (mt_os_now_ns() - start_ns > REST_NS) {
-			mt_flag_set(&context->is_gone, true);
-			mt_flag_set(&context->is_dead, true);
-			mt_flag_set(&mt_pool.is_mixed, true);
+			mt_context_worsen(context, MT_CONTEXT_GONE);
+			mt_store_relaxed(&mt_pool.is_mixed, true);
 			break;
 		}
 		mt_lock_unlock(&context->lock);

@@ -44,7 +44,7 @@ struct mt_pool_settings {
 #define MT_CONTEXTS 256
 
 /* An event of the driver, made in a context: in its list of free ones, or of a pending block of it.
- */
+ * There are as many as blocks were pending at one time. */
 struct mt_event {
 	struct mt_event *next; /* first: the slab's link */
 	struct CUevent_st *event;
@@ -72,9 +72,17 @@ struct mt_counters {
 	MT_CONTEXT_HOLDINGS(X)
 	MT_CONTEXT_TOTALS(X)
 #undef X
-	/* bytes of blocks below MT_BIN_SMALL, which share pages: live; pending and idle */
-	_Atomic uint64_t small_live, small_cached;
-	_Atomic uint64_t pages_live, pages_cached; /* larger blocks, in the driver's pages */
+	/* bytes of blocks below MT_BIN_SMALL, which share pages; larger blocks, in the driver's
+	 * pages. By whether they are live, or pending and idle. */
+	_Atomic uint64_t small[2], pages[2];
+};
+
+/* What errors have left of a context: it only rises. */
+enum mt_context_health {
+	MT_CONTEXT_WELL,
+	MT_CONTEXT_BROKEN, /* freed blocks are no longer cached */
+	MT_CONTEXT_DEAD,   /* an error has ended it: nothing runs there any more */
+	MT_CONTEXT_GONE    /* the driver says that there is no such context */
 };
 
 struct mt_context {
@@ -82,11 +90,8 @@ struct mt_context {
 	_Atomic(struct CUctx_st *) handle; /* NULL: the slot is free */
 	_Atomic uint32_t init;             /* counts the contexts that had this slot */
 	_Atomic uint8_t mode;              /* enum mt_pool_mode */
-	_Atomic bool is_broken;            /* freed blocks are no longer cached */
-	/* an error has ended it: nothing runs there any more */
-	_Atomic bool is_dead;
-	_Atomic bool is_gone;    /* the driver says that there is no such context */
-	_Atomic bool is_primary; /* known to be the primary context of its device */
+	_Atomic uint8_t health;            /* enum mt_context_health */
+	_Atomic bool is_primary;           /* known to be the primary context of its device */
 	/* the driver may end it now: no cuMemFree of ours begins there */
 	_Atomic bool is_ending;
 	_Atomic int device;
@@ -157,19 +162,8 @@ static inline bool mt_pool_is_up(void)
 	return mt_load_relaxed(&mt_pool.is_up);
 }
 
-/* A flag whose reader needs no order. */
-static inline bool mt_flag(const _Atomic bool *flag)
-{
-	return mt_load_relaxed(flag);
-}
-
-static inline void mt_flag_set(_Atomic bool *flag, bool is)
-{
-	mt_store_relaxed(flag, is);
-}
-
 /* A snapshot, unless the context is held or locked. Order: none needed, but by a look-up
- * (mt_context_find). */
+ * (find_context). */
 static inline struct CUctx_st *mt_context_handle(const struct mt_context *context)
 {
 	return mt_load_relaxed(&context->handle);
@@ -190,62 +184,10 @@ static inline bool mt_context_is_ending(const struct mt_context *context)
 	return mt_load_seq(&context->is_ending);
 }
 
-/* Counters: the context's lock is held, so a plain add is enough; readers may lag. */
-static inline uint64_t mt_counter(_Atomic uint64_t *counter)
-{
-	return mt_load_relaxed(counter);
-}
-
+/* The context's lock is held, so a plain add is enough; readers may lag. */
 static inline void mt_counter_add(_Atomic uint64_t *counter, uint64_t delta)
 {
-	mt_store_relaxed(counter, mt_counter(counter) + delta);
-}
-
-/* A block becomes pending or idle (is_cached), or ends being so. The context's lock is held. */
-static inline void mt_context_note_cached(struct mt_context *context, const struct mt_block *block,
-					  bool is_cached)
-{
-	bool is_small = block->bytes < MT_BIN_SMALL;
-	uint64_t bytes = mt_block_charge(block);
-
-	mt_counter_add(is_small ? &context->counters.small_cached : &context->counters.pages_cached,
-		       is_cached ? bytes : -bytes);
-}
-
-/* A block becomes the program's (is_live), or ends being so. The context's lock is held. */
-static inline void mt_context_note_live(struct mt_context *context, const struct mt_block *block,
-					bool is_live)
-{
-	struct mt_counters *counters = &context->counters;
-	bool is_small = block->bytes < MT_BIN_SMALL;
-	uint64_t sign = is_live ? 1 : (uint64_t)-1;
-
-	mt_counter_add(&counters->allocated_bytes, sign * block->bytes);
-	mt_counter_add(&counters->requested_bytes, sign * block->asked_bytes);
-	mt_counter_add(&counters->blocks_count, sign);
-	mt_counter_add(is_small ? &counters->small_live : &counters->pages_live,
-		       sign * mt_block_charge(block));
-}
-
-/* Makes a block, which is in no list, idle. The context's lock is held. */
-static inline void mt_context_add_idle(struct mt_context *context, struct mt_block *block)
-{
-	block->state = MT_BLOCK_IDLE;
-	mt_bins_add(context->idle, block);
-	mt_line_append(&context->idle_line, block);
-	mt_counter_add(&context->counters.idle_bytes, block->bytes);
-	mt_context_note_cached(context, block, true);
-}
-
-/* Takes an idle block out of its bin and its list. The context's lock is held. */
-static inline void mt_context_take_idle(struct mt_context *context, struct mt_block *block)
-{
-	mt_assert(block->state == MT_BLOCK_IDLE &&
-		  mt_counter(&context->counters.idle_bytes) >= block->bytes);
-	mt_bins_remove(context->idle, block);
-	mt_line_remove(&context->idle_line, block);
-	mt_counter_add(&context->counters.idle_bytes, -block->bytes);
-	mt_context_note_cached(context, block, false);
+	mt_store_relaxed(counter, mt_load_relaxed(counter) + delta);
 }
 
 /* Returns the current context, registered if it was not, with its mode decided. NULL: none is
@@ -290,6 +232,14 @@ struct mt_context *mt_context_next(struct mt_context *held, int device);
 bool mt_context_push(struct mt_context *context, int *out_result);
 void mt_context_pop(bool was_pushed);
 
+static inline enum mt_context_health mt_context_health(const struct mt_context *context)
+{
+	return (enum mt_context_health)mt_load_relaxed(&context->health);
+}
+
+/* Unless it is worse already. Any thread. */
+void mt_context_worsen(struct mt_context *context, enum mt_context_health health);
+
 /* Notes a result of the driver in this context. After all but success, not ready, out of memory and
  * not permitted nothing more is pooled there. Any thread, no lock held. */
 void mt_context_note_result(struct mt_context *context, int result);
@@ -302,8 +252,8 @@ void mt_context_note_call(struct mt_context *context, int result);
 /* Returns whether freed blocks of the context are cached. */
 static inline bool mt_context_pools(struct mt_context *context)
 {
-	return mt_context_mode(context) == MT_POOL_POOL && !mt_flag(&context->is_broken) &&
-	       !mt_flag(&mt_pool.is_mixed);
+	return mt_context_mode(context) == MT_POOL_POOL &&
+	       mt_context_health(context) == MT_CONTEXT_WELL && !mt_load_relaxed(&mt_pool.is_mixed);
 }
 
 #define MT_ANY_DEVICE (-1) /* all devices */
@@ -373,13 +323,15 @@ void mt_context_ended(struct CUctx_st *handle, uint32_t init);
 				       context + mt_load_acquire(&mt_pool.contexts_count);         \
 	     context < context##_end; context++)
 
-/* What the contexts of a device hold of the driver; their counters are read without locks. */
+/* What the contexts of a device (MT_ANY_DEVICE: of all) hold of the driver; their counters are read
+ * without locks. */
 struct mt_holdings {
 	uint64_t allocated, pending, idle;
+	uint64_t frees_count;           /* that reached the driver, of contexts that are there */
 	uint64_t charged_live, charged; /* live blocks, and all blocks, in the driver's pages */
 };
 
-static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *device)
+static inline struct mt_holdings mt_pool_holdings(int device)
 {
 	struct mt_holdings sum = {0};
 
@@ -387,20 +339,47 @@ static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *d
 	{
 		uint64_t small, pages;
 
-		if (mt_context_device(context) != device)
+		if (!mt_context_is_on(context, device))
 			continue;
-		sum.allocated += mt_counter(&context->counters.allocated_bytes);
-		sum.pending += mt_counter(&context->counters.pending_bytes);
-		sum.idle += mt_counter(&context->counters.idle_bytes);
-		small = mt_counter(&context->counters.small_live);
-		pages = mt_counter(&context->counters.pages_live);
+		sum.frees_count += mt_load_relaxed(&context->counters.num_device_free);
+		sum.allocated += mt_load_relaxed(&context->counters.allocated_bytes);
+		sum.pending += mt_load_relaxed(&context->counters.pending_bytes);
+		sum.idle += mt_load_relaxed(&context->counters.idle_bytes);
+		small = mt_load_relaxed(&context->counters.small[true]);
+		pages = mt_load_relaxed(&context->counters.pages[true]);
 		sum.charged_live += pages + mt_bins_pages(small);
-		small += mt_counter(&context->counters.small_cached);
-		sum.charged +=
-			pages + mt_counter(&context->counters.pages_cached) + mt_bins_pages(small);
+		small += mt_load_relaxed(&context->counters.small[false]);
+		sum.charged += pages + mt_load_relaxed(&context->counters.pages[false]) +
+			       mt_bins_pages(small);
 	}
 	return sum;
 }
+
+/* ---- the blocks of all contexts: their records, and a table by their base, which has a lock of
+ * its own (rank `blocks`). A record is written under its context's lock. ---- */
+
+/* Forgets all of them and maps the table: before any other call. */
+void mt_blocks_start(void);
+
+/* Returns a spare record; NULL if nothing can be mapped. */
+struct mt_block *mt_block_reserve(void);
+
+/* Makes a record spare again that is in no table and no list. */
+void mt_block_release(struct mt_block *block);
+
+/* Returns the block with this base, its context's lock taken; NULL, and no lock: none is known, or
+ * calls are not served. */
+struct mt_block *mt_block_lock(uint64_t base, struct mt_context **out_context);
+
+/* Changes a block's state, and with it its list and bin, the context's figures, the table, and to
+ * whom its event belongs. To UNUSED: the record is spare. From BUSY to PENDING and back it is the
+ * caller's list. The lock is held. */
+void mt_block_move(struct mt_context *context, struct mt_block *block, enum mt_block_state to);
+
+/* Calls `visit`, with no lock held here, for each record that was ever handed out, used or spare;
+ * it checks the record. Slow. Records handed out for the first time meanwhile may be missing; none
+ * comes twice. */
+void mt_blocks_each(void (*visit)(struct mt_block *block, void *data), void *data);
 
 /* ---- fences (gpu/fence.c): when a freed block may be used again. All work of its context that was
  * enqueued before its free is done.
@@ -414,25 +393,14 @@ static inline struct mt_holdings mt_pool_holdings(const struct mt_pool_device *d
  * Calls to the driver are made with no lock held and with the capture gate entered. While a capture
  * is open nothing is recorded, and events are queried in relaxed capture mode. ---- */
 
-enum mt_fence_status {
-	MT_FENCE_DONE, /* the block is idle */
-	MT_FENCE_NOT_YET,
-	/* it can never be known, or no event was recorded: the driver's cuMemFree is to free it */
-	MT_FENCE_LOST
-};
-
-/* Records the event of a freed block, which is in no list. Asks whether the work is done, if no
- * other block is pending. waits: waits for it, and never returns NOT_YET. NOT_YET: the block is
- * pending; LOST: it is still in no list. The lock is held on entry and on return, but not in
+/* Records the event of a live block, and asks whether the work is done, if no other block is
+ * pending. waits: waits for it; else the block may be pending on return, and older ones were asked
+ * about. Returns false if that can never be known, or no event was recorded: the block is busy, and
+ * the driver's cuMemFree is to free it. The lock is held on entry and on return, but not in
  * between. */
-enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
+bool mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
 
-/* Takes a pending block out of its list. The context keeps its event for the next free: there are
- * as many as blocks were pending at one time. The lock is held. */
-void mt_fence_remove(struct mt_context *context, struct mt_block *block);
-
-/* The driver's events died with the context, whose lock is held; or with all. */
+/* The driver's events died with the context, whose lock is held. */
 void mt_fence_forget_events(struct mt_context *context);
-void mt_fence_forget_all(void);
 
 #endif

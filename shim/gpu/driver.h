@@ -17,10 +17,9 @@
 
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "gpu/driver_abi.h"
-#include "gpu/driver_functions.def"
+#include "gpu/driver.def"
 
-/* One pointer for each function of gpu/driver_functions.def; NULL if this driver lacks it. The
+/* One pointer for each function of gpu/driver.def; NULL if this driver lacks it. The
  * pool knows the driver by this table alone, so that tests can pass another one. */
 struct mt_driver {
 #define X(name, parameters, ...) int(*name) parameters;

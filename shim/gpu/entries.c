@@ -319,8 +319,8 @@ static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_tak
 	return true;
 }
 
-#define X(name)                                                                                    \
-	int name(uint64_t dptr, struct CUstream_st *stream)                                        \
+#define X(name, parameters, version, ...)                                                          \
+	int name parameters                                                                        \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
 		struct mt_unpooled_record *taken;                                                  \
@@ -331,8 +331,7 @@ static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_tak
 			return MT_CU_INVALID_VALUE;                                                \
 		return end_free(call_driver(name, dptr, stream), taken);                           \
 	}
-X(cuMemFreeAsync)
-X(cuMemFreeAsync_ptsz)
+MT_DRIVER_ASYNC_FREES(X)
 #undef X
 
 /* ---- physical memory without an address, of cuMemCreate ---- */
@@ -637,8 +636,8 @@ MT_DRIVER_CONTEXT_CREATES(X)
 
 /* In a host function the driver refuses. cuCtxAttach counts a context up, and the driver alone
  * knows the count: any detach may be the last. */
-#define X(name, is_last)                                                                           \
-	int name(struct CUctx_st *context)                                                         \
+#define X(name, parameters, version, is_last)                                                      \
+	int name parameters                                                                        \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
 		struct ending ending;                                                              \
@@ -652,9 +651,7 @@ MT_DRIVER_CONTEXT_CREATES(X)
 		finish(&ending, result == MT_CU_SUCCESS && (is_last));                             \
 		return result;                                                                     \
 	}
-X(cuCtxDestroy, true)
-X(cuCtxDestroy_v2, true)
-X(cuCtxDetach, id_of(context) != ending.id)
+MT_DRIVER_CONTEXT_ENDS(X)
 #undef X
 
 /* ---- primary contexts: the driver counts them and does not tell the count. If the program has
@@ -749,8 +746,8 @@ static void after_last(const struct ending *ending, int device, int result)
 	finish_primary(ending, device, result == MT_CU_SUCCESS && is_over);
 }
 
-#define X(name)                                                                                    \
-	int name(int device)                                                                       \
+#define X(name, parameters, version)                                                               \
+	int name parameters                                                                        \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
 		struct ending ending = {.is_gated = false};                                        \
@@ -769,13 +766,12 @@ static void after_last(const struct ending *ending, int device, int result)
 			after_last(&ending, device, result);                                       \
 		return result;                                                                     \
 	}
-X(cuDevicePrimaryCtxRelease)
-X(cuDevicePrimaryCtxRelease_v2)
+MT_DRIVER_PRIMARY_RELEASES(X)
 #undef X
 
 /* A reset ends the context, however often it is retained. */
-#define X(name)                                                                                    \
-	int name(int device)                                                                       \
+#define X(name, parameters, version)                                                               \
+	int name parameters                                                                        \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
 		struct ending ending = pause_primary(device);                                      \
@@ -786,8 +782,7 @@ X(cuDevicePrimaryCtxRelease_v2)
 		finish_primary(&ending, device, result == MT_CU_SUCCESS);                          \
 		return result;                                                                     \
 	}
-X(cuDevicePrimaryCtxReset)
-X(cuDevicePrimaryCtxReset_v2)
+MT_DRIVER_PRIMARY_RESETS(X)
 #undef X
 
 /* ---- peers ---- */
@@ -824,15 +819,13 @@ RETRIED_WRAPPER(cuGreenCtxCreate,
 
 /* A stream may also capture into a command list of a graphics API, which the program submits
  * later. */
-#define X(name, parameters, ...)                                                                   \
+#define X(name, parameters, version, arguments)                                                    \
 	int name parameters                                                                        \
 	{                                                                                          \
 		note_green();                                                                      \
-		return call_driver(name, __VA_ARGS__);                                             \
+		return call_driver(name, ARGUMENTS arguments);                                     \
 	}
-X(cuCtxFromGreenCtx, (struct CUctx_st * *context, struct CUgreenCtx_st *green), context, green)
-X(cuStreamBeginCaptureToCig, (struct CUstream_st * stream, void *params), stream, params)
-X(cuStreamBeginCaptureToCig_ptsz, (struct CUstream_st * stream, void *params), stream, params)
+MT_DRIVER_UNSEEN(X)
 #undef X
 
 /* ---- what may take device memory without being asked for any: code, streams, events, graphs,
@@ -891,8 +884,8 @@ MT_DRIVER_COPIES(X)
 MT_DRIVER_CAPTURE_BEGINS(X)
 #undef X
 
-#define X(name, is_ptsz)                                                                           \
-	int name(struct CUstream_st *stream, struct CUgraph_st **graph)                            \
+#define X(name, parameters, version, is_ptsz)                                                      \
+	int name parameters                                                                        \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
 		bool is_on = mt_wrapper_is_on();                                                   \
@@ -902,16 +895,15 @@ MT_DRIVER_CAPTURE_BEGINS(X)
 			mt_capture_after_end(mt_driver(), stream, is_ptsz, result);                \
 		return result;                                                                     \
 	}
-X(cuStreamEndCapture, false)
-X(cuStreamEndCapture_ptsz, true)
+MT_DRIVER_CAPTURE_ENDS(X)
 #undef X
 
 /* ---- a stream that is destroyed while it captures ---- */
 
 /* Only a success ends the capture, and another thread may get the handle for a new stream before we
  * know. Handles 0, 1 and 2 are the default streams, which cannot be destroyed. */
-#define X(name)                                                                                    \
-	int name(struct CUstream_st *stream)                                                       \
+#define X(name, parameters, version)                                                               \
+	int name parameters                                                                        \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
 		struct mt_capture *taken;                                                          \
@@ -924,6 +916,5 @@ X(cuStreamEndCapture_ptsz, true)
 		mt_capture_stream_destroy_end(taken, result);                                      \
 		return result;                                                                     \
 	}
-X(cuStreamDestroy)
-X(cuStreamDestroy_v2)
+MT_DRIVER_STREAM_DESTROYS(X)
 #undef X

@@ -10,6 +10,9 @@
 
 static struct mt_slab events = MT_SLAB(struct mt_event);
 
+/* Of a busy block: its work is done, is not yet, or that can never be known. */
+enum status { STATUS_DONE, STATUS_NOT_YET, STATUS_LOST };
+
 /* ---- the event of a busy block, whose context is current; no lock is held, the gate is entered or
  * the thread in relaxed capture mode ---- */
 
@@ -27,41 +30,19 @@ static MT_COLD struct mt_event *create_event(int *out_result)
 	return NULL;
 }
 
-static enum mt_fence_status query(struct mt_context *context, const struct mt_block *block)
+static enum status query(struct mt_context *context, const struct mt_block *block)
 {
 	int result;
 
 	mt_assert(block->event);
 	result = mt_pool_driver()->cuEventQuery(block->event->event);
 	if (result == MT_CU_SUCCESS)
-		return MT_FENCE_DONE;
+		return STATUS_DONE;
 	if (result == MT_CU_NOT_READY || result == MT_CU_NOT_PERMITTED)
-		return MT_FENCE_NOT_YET;
+		return STATUS_NOT_YET;
 	mt_context_note_result(context,
 			       result == MT_CU_OUT_OF_MEMORY ? MT_CU_NOT_SUPPORTED : result);
-	return MT_FENCE_LOST;
-}
-
-/* ---- pending blocks; the lock is held ---- */
-
-/* The block, in no list, ends being pending. */
-static void uncount(struct mt_context *context, struct mt_block *block)
-{
-	mt_assert(mt_counter(&context->counters.pending_bytes) >= block->bytes);
-	mt_counter_add(&context->counters.pending_bytes, -block->bytes);
-	mt_context_note_cached(context, block, false);
-	if (mt_likely(block->event != NULL)) {
-		block->event->next = context->free_events;
-		context->free_events = block->event;
-		block->event = NULL;
-	}
-}
-
-void mt_fence_remove(struct mt_context *context, struct mt_block *block)
-{
-	mt_assert(block->state == MT_BLOCK_PENDING);
-	mt_line_remove(&context->pending_line, block);
-	uncount(context, block);
+	return STATUS_LOST;
 }
 
 void mt_fence_forget_events(struct mt_context *context)
@@ -74,39 +55,12 @@ void mt_fence_forget_events(struct mt_context *context)
 	}
 }
 
-void mt_fence_forget_all(void)
-{
-	mt_slab_forget(&events);
-}
-
-/* ---- busy blocks ---- */
-
-/* With the lock on return. Returns whether the block, in no list, is still busy: not done; else it
- * is idle, or was forgotten. */
-static bool end(struct mt_context *context, struct mt_block *block, enum mt_fence_status status)
-{
-	bool is_stale;
-
-	mt_lock_lock(&context->lock);
-	is_stale = block->state == MT_BLOCK_STALE;
-	mt_assert((is_stale || block->state == MT_BLOCK_BUSY) && context->users > 0);
-	context->users--;
-	if (status != MT_FENCE_DONE && !is_stale)
-		return true;
-	uncount(context, block);
-	if (is_stale)
-		mt_block_release(block);
-	else
-		mt_context_add_idle(context, block);
-	return false;
-}
-
 /* ---- a free ---- */
 
 /* Records the event, and with `asks` queries it. No lock is held, the block is busy. */
-static enum mt_fence_status record(struct mt_context *context, struct mt_block *block, bool asks)
+static enum status record(struct mt_context *context, struct mt_block *block, bool asks)
 {
-	enum mt_fence_status status = MT_FENCE_LOST;
+	enum status status = STATUS_LOST;
 	int result = MT_CU_SUCCESS;
 
 	if (!mt_capture_gate_enter())
@@ -118,7 +72,7 @@ static enum mt_fence_status record(struct mt_context *context, struct mt_block *
 			result = mt_pool_driver()->cuCtxRecordEvent(mt_context_handle(context),
 								    block->event->event);
 		if (mt_likely(result == MT_CU_SUCCESS))
-			status = asks ? query(context, block) : MT_FENCE_NOT_YET;
+			status = asks ? query(context, block) : STATUS_NOT_YET;
 		else
 			mt_context_note_result(
 				context, result == MT_CU_NOT_READY ? MT_CU_NOT_SUPPORTED : result);
@@ -128,8 +82,7 @@ static enum mt_fence_status record(struct mt_context *context, struct mt_block *
 }
 
 /* Waits for the block's event, in relaxed capture mode: a capture may begin meanwhile. */
-static MT_COLD enum mt_fence_status wait_for(struct mt_context *context,
-					     const struct mt_block *block)
+static MT_COLD enum status wait_for(struct mt_context *context, const struct mt_block *block)
 {
 	int mode = mt_driver_relax(mt_pool_driver()), result = MT_CU_NOT_PERMITTED;
 
@@ -137,38 +90,7 @@ static MT_COLD enum mt_fence_status wait_for(struct mt_context *context,
 		result = mt_pool_driver()->cuEventSynchronize(block->event->event);
 	mt_driver_restore(mt_pool_driver(), mode);
 	mt_context_note_result(context, result);
-	return result == MT_CU_SUCCESS ? MT_FENCE_DONE : MT_FENCE_LOST;
-}
-
-enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits)
-{
-	/* An older pending block is asked about first: on a busy device it is as far as this. */
-	bool asks = waits || !context->pending_line.first;
-	enum mt_fence_status status;
-	int cancel;
-
-	block->event = context->free_events;
-	if (mt_likely(block->event != NULL))
-		context->free_events = block->event->next;
-	mt_counter_add(&context->counters.pending_bytes, block->bytes);
-	mt_context_note_cached(context, block, true);
-	block->state = MT_BLOCK_BUSY;
-	context->users++; /* its end waits for this thread */
-	mt_lock_unlock(&context->lock);
-	cancel = mt_driver_forbid_cancel();
-	status = record(context, block, asks);
-	if (mt_unlikely(status == MT_FENCE_NOT_YET && waits))
-		status = wait_for(context, block);
-	mt_driver_allow_cancel(cancel);
-	if (!end(context, block, status))
-		return MT_FENCE_DONE;
-	if (status == MT_FENCE_LOST) {
-		uncount(context, block);
-		return status;
-	}
-	block->state = MT_BLOCK_PENDING;
-	mt_line_append(&context->pending_line, block);
-	return status;
+	return result == MT_CU_SUCCESS ? STATUS_DONE : STATUS_LOST;
 }
 
 /* ---- a question ---- */
@@ -176,9 +98,9 @@ enum mt_fence_status mt_fence_free(struct mt_context *context, struct mt_block *
 /* Queries with the block's context current: the thread may have none, if the driver returns an
  * error, or a broken one, whose error it would return. Events that were recorded before a capture
  * began may be queried in relaxed mode. No lock is held, the block is busy. */
-static enum mt_fence_status ask(struct mt_context *context, const struct mt_block *block)
+static enum status ask(struct mt_context *context, const struct mt_block *block)
 {
-	enum mt_fence_status status = MT_FENCE_NOT_YET;
+	enum status status = STATUS_NOT_YET;
 	bool is_in_gate = mt_capture_gate_enter(), was_pushed;
 	int mode = MT_DRIVER_NOT_RELAXED, result;
 
@@ -196,23 +118,72 @@ static enum mt_fence_status ask(struct mt_context *context, const struct mt_bloc
 	return status;
 }
 
-/* About a pending block, which stays pending unless DONE. */
-static enum mt_fence_status ask_pending(struct mt_context *context, struct mt_block *block)
+/* ---- busy blocks ---- */
+
+enum question { ASK, RECORD, RECORD_AND_ASK, RECORD_AND_WAIT };
+
+/* Has the driver asked about a busy block, with the lock held on entry and on return, but not in
+ * between. DONE: the block is idle, or was forgotten; else it is still busy. */
+static enum status settle(struct mt_context *context, struct mt_block *block,
+			  enum question question)
 {
-	enum mt_fence_status status;
+	enum status status;
 	int cancel;
+
+	context->users++; /* its end waits for this thread */
+	mt_lock_unlock(&context->lock);
+	cancel = mt_driver_forbid_cancel();
+	status = question == ASK ? ask(context, block) : record(context, block, question != RECORD);
+	if (mt_unlikely(status == STATUS_NOT_YET && question == RECORD_AND_WAIT))
+		status = wait_for(context, block);
+	mt_driver_allow_cancel(cancel);
+	mt_lock_lock(&context->lock);
+	mt_assert(context->users > 0);
+	context->users--;
+	if (mt_unlikely(block->state == MT_BLOCK_STALE)) {
+		mt_block_move(context, block, MT_BLOCK_UNUSED);
+		return STATUS_DONE;
+	}
+	mt_assert(block->state == MT_BLOCK_BUSY);
+	if (status == STATUS_DONE)
+		mt_block_move(context, block, MT_BLOCK_IDLE);
+	return status;
+}
+
+bool mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits)
+{
+	enum question question = RECORD_AND_WAIT;
+	enum status status;
+
+	/* An older pending block is asked about first: on a busy device it is as far as this. */
+	if (!waits)
+		question = context->pending_line.first ? RECORD : RECORD_AND_ASK;
+	mt_block_move(context, block, MT_BLOCK_BUSY);
+	block->event = context->free_events;
+	if (mt_likely(block->event != NULL))
+		context->free_events = block->event->next;
+	status = settle(context, block, question);
+	if (status == STATUS_NOT_YET) {
+		block->state = MT_BLOCK_PENDING;
+		mt_line_append(&context->pending_line, block);
+		if (context->pending_line.first != block)
+			(void)mt_pending_poll(context, 2);
+	}
+	return status != STATUS_LOST;
+}
+
+/* About a pending block, which stays pending unless DONE. */
+static enum status ask_pending(struct mt_context *context, struct mt_block *block)
+{
+	enum status status;
 
 	mt_line_remove(&context->pending_line, block);
 	block->state = MT_BLOCK_BUSY;
-	context->users++;
-	mt_lock_unlock(&context->lock);
-	cancel = mt_driver_forbid_cancel();
-	status = ask(context, block);
-	mt_driver_allow_cancel(cancel);
-	if (!end(context, block, status))
-		return MT_FENCE_DONE;
-	block->state = MT_BLOCK_PENDING;
-	mt_line_prepend(&context->pending_line, block);
+	status = settle(context, block, ASK);
+	if (status != STATUS_DONE) {
+		block->state = MT_BLOCK_PENDING;
+		mt_line_prepend(&context->pending_line, block);
+	}
 	return status;
 }
 
@@ -223,7 +194,7 @@ bool mt_pending_poll(struct mt_context *context, unsigned limit)
 	bool has_idle = false;
 
 	for (; context->pending_line.first && limit > 0; limit--) {
-		if (ask_pending(context, context->pending_line.first) != MT_FENCE_DONE)
+		if (ask_pending(context, context->pending_line.first) != STATUS_DONE)
 			break;
 		has_idle = true;
 	}
@@ -237,22 +208,11 @@ void mt_pending_check(struct mt_context *context, unsigned limit)
 	mt_lock_unlock(&context->lock);
 }
 
-bool mt_pending_is_on(int device)
-{
-	MT_EACH_CONTEXT(context)
-	{
-		if (mt_context_is_on(context, device) &&
-		    mt_counter(&context->counters.pending_bytes))
-			return true;
-	}
-	return false;
-}
-
 /* Returns whether the next block of this size would pass the cap, and none is idle for it. */
 static bool lacks_idle(struct mt_context *context, uint64_t bytes)
 {
-	return mt_counter(&context->counters.pending_bytes) &&
-	       mt_counter(&context->counters.idle_bytes) < bytes &&
+	return mt_load_relaxed(&context->counters.pending_bytes) &&
+	       mt_load_relaxed(&context->counters.idle_bytes) < bytes &&
 	       mt_release_over_cap(context, bytes);
 }
 

@@ -97,23 +97,18 @@ bool mt_frameworks_wait(uint64_t choice, const struct mt_launch_env *facts,
 					   : choice == MT_CUDA_FREE_WAIT;
 }
 
-enum mt_frameworks_rescue mt_frameworks_rescue(const struct mt_launch_env *facts,
-					       const struct mt_frameworks_seen *seen)
-{
-	if (seen->sanitizer || facts->cuda_injected || facts->cuda_mps)
-		return MT_RESCUE_NONE;
-	return mt_frameworks_decide(MT_CUDA_AUTO, facts, seen).mode == MT_POOL_ACCOUNT
-		       ? MT_RESCUE_AGAIN
-		       : MT_RESCUE_AT_ONCE;
-}
-
 enum mt_frameworks_rescue mt_frameworks_look_rescue(void)
 {
+	const struct mt_launch_env *facts = mt_config_launch_env();
 	struct mt_frameworks_seen seen = look();
-	enum mt_frameworks_rescue result = mt_frameworks_rescue(mt_config_launch_env(), &seen);
+	bool may_give = !seen.sanitizer && !facts->cuda_injected && !facts->cuda_mps;
 
-	mt_store_relaxed(&is_rescuer, result != MT_RESCUE_NONE);
-	return result;
+	mt_store_relaxed(&is_rescuer, may_give);
+	if (!may_give)
+		return MT_RESCUE_NONE;
+	return mt_frameworks_decide(MT_CUDA_AUTO, facts, &seen).mode == MT_POOL_ACCOUNT
+		       ? MT_RESCUE_AGAIN
+		       : MT_RESCUE_AT_ONCE;
 }
 
 bool mt_frameworks_is_rescuer(void)

@@ -40,15 +40,13 @@ struct mt_frameworks_verdict mt_frameworks_decide(uint64_t choice,
 bool mt_frameworks_wait(uint64_t choice, const struct mt_launch_env *facts,
 			const struct mt_frameworks_seen *seen);
 
-/* Decides what MT_CUDA_RESCUE=1 does. NONE: nothing, since a tool watches the calls, or the process
- * is a client of the MPS server. AGAIN: asks at the second error of a thread, since after the first
- * one a framework empties its own cache and tries again. Pure. */
-enum mt_frameworks_rescue { MT_RESCUE_NONE, MT_RESCUE_AGAIN, MT_RESCUE_AT_ONCE };
-enum mt_frameworks_rescue mt_frameworks_rescue(const struct mt_launch_env *facts,
-					       const struct mt_frameworks_seen *seen);
-
 /* The same for this process and the objects that are loaded now. */
 struct mt_frameworks_verdict mt_frameworks_look(void);
+
+/* Decides what MT_CUDA_RESCUE=1 does in this process. NONE: nothing, as a tool watches the calls,
+ * or it is a client of the MPS server. AGAIN: asks at the second error of a thread, since after the
+ * first one a framework empties its own cache and tries again. */
+enum mt_frameworks_rescue { MT_RESCUE_NONE, MT_RESCUE_AGAIN, MT_RESCUE_AT_ONCE };
 enum mt_frameworks_rescue mt_frameworks_look_rescue(void);
 
 /* Returns whether the last look found that this process may give to others; before the first one:

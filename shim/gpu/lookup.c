@@ -179,28 +179,18 @@ static void replace(const char *symbol, void **out, int version, uint64_t flags)
 		*out = wrapper;
 }
 
-int cuGetProcAddress(const char *symbol, void **out, int version, uint64_t flags)
-{
-	const struct mt_driver *driver = mt_driver();
-	int result;
-
-	if (!driver || !driver->cuGetProcAddress)
-		return MT_CU_NOT_INITIALIZED;
-	result = driver->cuGetProcAddress(symbol, out, version, flags);
-	if (result == MT_CU_SUCCESS)
-		replace(symbol, out, version, flags);
-	return result;
-}
-
-int cuGetProcAddress_v2(const char *symbol, void **out, int version, uint64_t flags, int *status)
-{
-	const struct mt_driver *driver = mt_driver();
-	int result;
-
-	if (!driver || !driver->cuGetProcAddress_v2)
-		return MT_CU_NOT_INITIALIZED;
-	result = driver->cuGetProcAddress_v2(symbol, out, version, flags, status);
-	if (result == MT_CU_SUCCESS)
-		replace(symbol, out, version, flags);
-	return result;
-}
+#define X(name, parameters, since, ...)                                                            \
+	int name parameters                                                                        \
+	{                                                                                          \
+		const struct mt_driver *driver = mt_driver();                                      \
+		int result;                                                                        \
+                                                                                                   \
+		if (!driver || !driver->name)                                                      \
+			return MT_CU_NOT_INITIALIZED;                                              \
+		result = driver->name(__VA_ARGS__);                                                \
+		if (result == MT_CU_SUCCESS)                                                       \
+			replace(symbol, out, version, flags);                                      \
+		return result;                                                                     \
+	}
+MT_DRIVER_QUERIES(X)
+#undef X

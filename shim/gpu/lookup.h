@@ -19,8 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu/driver_abi.h"
-#include "gpu/driver_functions.def"
+#include "gpu/driver.def"
 
 #define X(name, parameters, ...)                                                                   \
 	int name parameters __asm__("mt_entry_" #name) __attribute__((visibility("hidden")));

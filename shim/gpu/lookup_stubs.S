@@ -4,7 +4,7 @@
  * version passes over it (check_match in elf/dl-lookup.c): so RTLD_DEFAULT and the program's handle see what they
  * would see without us. */
 #include "sys/asm.h"
-#include "gpu/driver_functions.def"
+#include "gpu/driver.def"
 
 	.balign 16
 	.globl mt_lookup_stubs

@@ -22,15 +22,14 @@ MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
 
 static void forget_everything(void)
 {
-	mt_blocks_forget();
-	mt_fence_forget_all();
+	mt_blocks_start();
 	memset((void *)mt_pool.devices, 0, sizeof(mt_pool.devices));
 	memset((void *)mt_pool.contexts, 0, sizeof(mt_pool.contexts));
 	for (unsigned i = 0; i < MT_CONTEXTS; i++)
 		mt_lock_set_rank(&mt_pool.contexts[i].lock, MT_RANK_context);
 	mt_store_relaxed(&mt_pool.contexts_count, 0);
-	mt_flag_set(&mt_pool.is_mixed, false);
-	mt_flag_set(&mt_pool.is_joined, false);
+	mt_store_relaxed(&mt_pool.is_mixed, false);
+	mt_store_relaxed(&mt_pool.is_joined, false);
 	mt_lock_reset(&mt_pool.slots_lock);
 }
 
@@ -43,10 +42,9 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 			  driver->cuThreadExchangeStreamCaptureMode;
 
 	forget_everything();
-	mt_blocks_start();
 	mt_pool_configure(settings);
 	mt_store_relaxed(&mt_pool.mode, settings->mode);
-	mt_flag_set(&mt_pool.waits, false);
+	mt_store_relaxed(&mt_pool.waits, false);
 	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */
 	mt_store_release(&mt_pool.driver, driver);
@@ -75,7 +73,7 @@ static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 static void note_peaks(struct mt_context *context)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	struct mt_holdings now = mt_pool_holdings(device);
+	struct mt_holdings now = mt_pool_holdings(mt_context_ordinal(context));
 
 	raise_peak(&device->allocated_peak, now.allocated);
 	raise_peak(&device->charged_peak, now.charged_live);
@@ -88,98 +86,62 @@ static void hand_out(struct mt_context *context, struct mt_block *block, uint64_
 		     uint64_t now_ns)
 {
 	mt_assert(block->state != MT_BLOCK_LIVE && block->state != MT_BLOCK_BUSY);
-	block->state = MT_BLOCK_LIVE;
 	block->asked_bytes = asked_bytes;
 	block->since_ns = now_ns;
-	mt_context_note_live(context, block, true);
+	mt_block_move(context, block, MT_BLOCK_LIVE);
 	mt_counter_add(&context->counters.alloc_count, 1);
 	note_peaks(context);
 }
 
-/* A stale record with this address: its context or its memory went unseen. The lock of its context
- * is held. */
-static void forget(struct mt_context *context, struct mt_block *block)
+/* A record with the address of a new block is stale: its context or its memory went unseen. */
+static void drop_stale(uint64_t dptr)
 {
-	if (block->state == MT_BLOCK_LIVE) {
-		mt_context_note_live(context, block, false);
-	} else if (block->state == MT_BLOCK_BUSY) {
-		block->state = MT_BLOCK_STALE;
-		return;
-	} else if (block->state == MT_BLOCK_PENDING) {
-		mt_fence_remove(context, block);
-	} else if (block->state == MT_BLOCK_IDLE) {
-		mt_context_take_idle(context, block);
-	} else {
-		return;
-	}
-	mt_block_release(block);
-}
+	struct mt_context *context;
+	struct mt_block *stale = mt_block_lock(dptr, &context);
 
-static MT_COLD void drop_deferred(struct mt_block *stale)
-{
-	struct mt_context *other = mt_block_context(stale);
-
-	if (!other)
+	if (mt_likely(!stale))
 		return;
-	mt_lock_lock(&other->lock);
-	if (mt_block_context(stale) == other)
-		forget(other, stale);
-	mt_lock_unlock(&other->lock);
+	mt_block_move(context, stale,
+		      stale->state == MT_BLOCK_BUSY ? MT_BLOCK_STALE : MT_BLOCK_UNUSED);
+	mt_lock_unlock(&context->lock);
 }
 
 /* Records a block that the driver has just allocated. */
 static void enter_record(struct mt_context *context, uint32_t init, struct mt_block *block)
 {
-	struct mt_block *stale = NULL;
 	uint64_t now_ns = mt_os_coarse_ns();
 
+	drop_stale(mt_block_base(block));
 	mt_lock_lock(&context->lock);
-	if (mt_context_init(context) != init) {
-		mt_lock_unlock(&context->lock);
+	if (mt_likely(mt_context_init(context) == init)) {
+		mt_store_relaxed(&block->context, context);
+		block->bin = mt_bins_index(block->bytes);
+		hand_out(context, block, block->asked_bytes, now_ns);
+		mt_counter_add(&context->counters.num_device_alloc, 1);
+	} else {
 		mt_block_release(block);
-		return;
-	}
-	mt_store_relaxed(&block->context, context);
-	block->bin = mt_bins_index(block->bytes);
-	hand_out(context, block, block->asked_bytes, now_ns);
-	mt_counter_add(&context->counters.num_device_alloc, 1);
-	stale = mt_blocks_insert(block);
-	if (stale && mt_block_context(stale) == context) {
-		forget(context, stale);
-		stale = NULL;
 	}
 	mt_lock_unlock(&context->lock);
-	if (stale)
-		drop_deferred(stale);
-}
-
-/* If the current context is not known: unrecorded. */
-static MT_COLD int allocate_unknown(size_t bytes, uint64_t *out_dptr)
-{
-	const struct mt_driver *driver = mt_pool_driver();
-	int result = driver->cuMemAlloc_v2(out_dptr, bytes);
-
-	return result == MT_CU_OUT_OF_MEMORY
-		       ? mt_pool_again(MT_ANY_DEVICE, bytes, driver->cuMemAlloc_v2(out_dptr, bytes))
-		       : result;
 }
 
 /* Allocates from the driver; if it is out of memory, again while the pool gives back
- * (gpu/release.c). bytes: asked_bytes rounded up. Without memory for a record the block stays
- * unrecorded, and its free is the driver's. No lock is held. Returns the driver's result. */
+ * (gpu/release.c). bytes: asked_bytes rounded up. Without memory for a record, and without a known
+ * context (NULL), the block stays unrecorded, and its free is the driver's. No lock is held.
+ * Returns the driver's result. */
 static int allocate(struct mt_context *context, size_t asked_bytes, size_t bytes,
 		    uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();
-	uint32_t init = mt_context_init(context);
-	struct mt_block *block = mt_block_reserve();
+	uint32_t init = context ? mt_context_init(context) : MT_NO_INIT;
+	struct mt_block *block = context ? mt_block_reserve() : NULL;
+	int device = context ? mt_context_ordinal(context) : MT_ANY_DEVICE;
 	uint64_t dptr = 0;
 	int result = driver->cuMemAlloc_v2(&dptr, bytes);
 
 	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
-		result = mt_pool_again(mt_context_ordinal(context), bytes,
-				       driver->cuMemAlloc_v2(&dptr, bytes));
-	mt_context_note_call(context, result);
+		result = mt_pool_again(device, bytes, driver->cuMemAlloc_v2(&dptr, bytes));
+	if (context)
+		mt_context_note_call(context, result);
 	if (result == MT_CU_SUCCESS) {
 		*out_dptr = dptr;
 		if (block) {
@@ -207,7 +169,6 @@ static bool take(struct mt_context *context, uint64_t rounded, size_t bytes, uin
 	for (int i = 0; !block && i < POLL_STEPS && mt_pending_poll(context, POLL_STEP); i++)
 		block = mt_bins_find(context->idle, rounded);
 	if (block) {
-		mt_context_take_idle(context, block);
 		mt_counter_add(&context->counters.hit_count, 1);
 		hand_out(context, block, bytes, now_ns);
 		*out_dptr = mt_block_base(block);
@@ -242,9 +203,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	if (mt_unlikely(!mt_pool_is_up() || !out_dptr || bytes == 0))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	context = mt_context_current();
-	if (mt_unlikely(!context))
-		return allocate_unknown(bytes, out_dptr);
-	if (!mt_context_pools(context))
+	if (mt_unlikely(!context || !mt_context_pools(context)))
 		return allocate(context, bytes, bytes, out_dptr);
 	if (mt_unlikely(mt_capture_is_open())) {
 		mt_release_idle_over_cap(context, bytes);
@@ -255,37 +214,15 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 		return allocate(context, bytes, bytes, out_dptr);
 	if (mt_likely(take(context, rounded, bytes, out_dptr)))
 		return MT_CU_SUCCESS;
-	if (mt_unlikely(!mt_flag(&mt_pool.waits)))
+	if (mt_unlikely(!mt_load_relaxed(&mt_pool.waits)))
 		mt_pending_make_room(context, rounded);
 	mt_release_idle_over_cap(context, rounded);
 	return allocate(context, bytes, rounded, out_dptr);
 }
 
-/* ---- the block of a free ---- */
+/* ---- free ---- */
 
-/* Returns the record of a block of the pool with its context's lock held; NULL: not ours. */
-static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_context)
-{
-	for (;;) {
-		struct mt_block *block = mt_blocks_find(dptr);
-		struct mt_context *context;
-
-		if (!block)
-			return NULL;
-		context = mt_block_context(block);
-		if (!context)
-			continue; /* it is leaving: look again */
-		mt_lock_lock(&context->lock);
-		if (mt_block_context(block) == context && mt_block_base(block) == dptr &&
-		    block->state != MT_BLOCK_LEAVING) {
-			*out_context = context;
-			return block;
-		}
-		mt_lock_unlock(&context->lock);
-	}
-}
-
-/* Frees a live block, whose free is counted, by the driver's own cuMemFree. Called with
+/* Frees a live or busy block, whose free is counted, by the driver's own cuMemFree. Called with
  * context->lock held; releases it before the call of the driver. The record leaves the table before
  * the call, since another thread may get the address the moment that the call returns. It comes
  * back if the driver refuses. */
@@ -295,9 +232,8 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	uint64_t dptr = mt_block_base(block);
 	int result;
 
-	mt_assert(block->state == MT_BLOCK_LIVE);
-	block->state = MT_BLOCK_LEAVING;
-	(void)mt_blocks_remove(block);
+	mt_assert(block->state == MT_BLOCK_LIVE || block->state == MT_BLOCK_BUSY);
+	mt_block_move(context, block, MT_BLOCK_LEAVING);
 	mt_lock_unlock(&context->lock);
 	result = mt_pool_driver()->cuMemFree_v2(dptr);
 	mt_lock_lock(&context->lock);
@@ -306,7 +242,6 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 		mt_counter_add(&context->counters.free_count, (uint64_t)-1);
 		mt_counter_add(&context->counters.alloc_count, (uint64_t)-1);
 		hand_out(context, block, block->asked_bytes, block->since_ns);
-		(void)mt_blocks_insert(block);
 	} else {
 		mt_block_release(block);
 	}
@@ -329,42 +264,15 @@ static bool is_kept(struct mt_context *context, const struct mt_block *block)
 	return mt_likely(context->idle != NULL) || map_bins(context);
 }
 
-/* Caches a live block whose free is counted. The lock is held on entry, not on return. */
-static int cache(struct mt_context *context, struct mt_block *block, uint64_t now_ns)
-{
-	bool waits = mt_flag(&mt_pool.waits);
-	uint64_t bytes = block->bytes;
-	enum mt_fence_status status;
-
-	block->since_ns = now_ns;
-	status = mt_fence_free(context, block, waits);
-	if (mt_unlikely(status == MT_FENCE_LOST)) {
-		/* An error, a capture, or another context: the driver's own free replies. */
-		block->state = MT_BLOCK_LIVE;
-		return free_directly(context, block);
-	}
-	if (status == MT_FENCE_NOT_YET && context->pending_line.first != block)
-		(void)mt_pending_poll(context, 2);
-	mt_lock_unlock(&context->lock);
-	if (!waits) {
-		mt_pending_make_room(context, bytes);
-		mt_release_idle_over_cap(context, 0);
-	}
-	return MT_CU_SUCCESS;
-}
-
-/* ---- free ---- */
-
 bool mt_pool_free(uint64_t dptr, int *out_result)
 {
 	struct mt_context *context;
 	struct mt_block *block;
-	uint64_t now_ns;
+	uint64_t now_ns, bytes;
+	bool waits;
 
-	if (mt_unlikely(!mt_pool_is_up()))
-		return false;
 	now_ns = mt_os_coarse_ns();
-	block = find_locked(dptr, &context);
+	block = mt_block_lock(dptr, &context);
 	if (!block)
 		return false;
 	if (mt_unlikely(block->state != MT_BLOCK_LIVE)) {
@@ -372,10 +280,21 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 		*out_result = mt_context_may_call() ? MT_CU_INVALID_VALUE : MT_CU_NOT_PERMITTED;
 		return true;
 	}
-	mt_context_note_live(context, block, false);
 	mt_counter_add(&context->counters.free_count, 1);
-	*out_result = mt_likely(is_kept(context, block)) ? cache(context, block, now_ns)
-							 : free_directly(context, block);
+	waits = mt_load_relaxed(&mt_pool.waits);
+	bytes = block->bytes;
+	block->since_ns = now_ns;
+	/* An error, a capture, or another context: the driver's own free replies. */
+	if (mt_unlikely(!is_kept(context, block) || !mt_fence_free(context, block, waits))) {
+		*out_result = free_directly(context, block);
+		return true;
+	}
+	mt_lock_unlock(&context->lock);
+	if (!waits) {
+		mt_pending_make_room(context, bytes);
+		mt_release_idle_over_cap(context, 0);
+	}
+	*out_result = MT_CU_SUCCESS;
 	return true;
 }
 
@@ -384,7 +303,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
 {
 	struct mt_context *context;
-	struct mt_block *block = mt_pool_is_up() ? find_locked(base, &context) : NULL;
+	struct mt_block *block = mt_block_lock(base, &context);
 
 	if (!block)
 		return false;
@@ -397,7 +316,7 @@ bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
 MT_COLD void mt_pool_mark_non_recyclable(uint64_t base)
 {
 	struct mt_context *context;
-	struct mt_block *block = mt_pool_is_up() ? find_locked(base, &context) : NULL;
+	struct mt_block *block = mt_block_lock(base, &context);
 
 	if (!block)
 		return;
@@ -408,14 +327,13 @@ MT_COLD void mt_pool_mark_non_recyclable(uint64_t base)
 MT_COLD bool mt_pool_disown(uint64_t dptr)
 {
 	struct mt_context *context;
-	struct mt_block *block = mt_pool_is_up() ? find_locked(dptr, &context) : NULL;
+	struct mt_block *block = mt_block_lock(dptr, &context);
 	bool is_live = block && block->state == MT_BLOCK_LIVE;
 
 	if (is_live) {
 		mt_counter_add(&context->counters.free_count, 1);
 		mt_counter_add(&context->counters.num_device_free, 1);
-		(void)mt_blocks_remove(block);
-		(void)forget(context, block); /* live: it has no events */
+		mt_block_move(context, block, MT_BLOCK_UNUSED);
 	}
 	if (block)
 		mt_lock_unlock(&context->lock);
@@ -444,14 +362,14 @@ MT_COLD void mt_pool_update_mode(void)
 MT_COLD void mt_pool_note_green_context(void)
 {
 	if (mt_pool_is_up())
-		mt_flag_set(&mt_pool.is_mixed, true);
+		mt_store_relaxed(&mt_pool.is_mixed, true);
 }
 
 /* ---- usage ---- */
 
 static void add(struct mt_pool_usage *out, struct mt_counters *from)
 {
-#define X(name) out->name += mt_counter(&from->name);
+#define X(name) out->name += mt_load_relaxed(&from->name);
 	MT_CONTEXT_HOLDINGS(X)
 	MT_CONTEXT_TOTALS(X)
 #undef X
@@ -469,22 +387,22 @@ void mt_pool_usage(int number, struct mt_pool_usage *out)
 			add(out, &context->counters);
 	}
 	out->reserved_bytes = out->allocated_bytes + out->pending_bytes + out->idle_bytes;
-	out->allocated_peak_bytes = mt_counter(&device->allocated_peak);
-	out->reserved_peak_bytes = mt_counter(&device->reserved_peak);
-	out->num_alloc_retries = mt_counter(&device->retries);
-	out->num_ooms = mt_counter(&device->ooms);
+	out->allocated_peak_bytes = mt_load_relaxed(&device->allocated_peak);
+	out->reserved_peak_bytes = mt_load_relaxed(&device->reserved_peak);
+	out->num_alloc_retries = mt_load_relaxed(&device->retries);
+	out->num_ooms = mt_load_relaxed(&device->ooms);
 }
 
 uint64_t mt_pool_cached_bytes(int number)
 {
-	struct mt_holdings now = mt_pool_holdings(mt_pool_device(number));
+	struct mt_holdings now = mt_pool_holdings(number);
 
 	return now.pending + now.idle;
 }
 
 uint64_t mt_pool_withheld_bytes(int number)
 {
-	struct mt_holdings now = mt_pool_holdings(mt_pool_device(number));
+	struct mt_holdings now = mt_pool_holdings(number);
 
 	return now.charged - now.charged_live;
 }
@@ -493,12 +411,11 @@ void mt_pool_reset_peak(void)
 {
 	for (int number = 0; number < MT_POOL_DEVICES; number++) {
 		struct mt_pool_device *device = &mt_pool.devices[number];
-		struct mt_pool_usage now;
+		struct mt_holdings now = mt_pool_holdings(number);
 
-		mt_pool_usage(number, &now);
-		mt_store_relaxed(&device->allocated_peak, now.allocated_bytes);
-		mt_store_relaxed(&device->charged_peak, mt_pool_holdings(device).charged_live);
-		mt_store_relaxed(&device->reserved_peak, now.reserved_bytes);
+		mt_store_relaxed(&device->allocated_peak, now.allocated);
+		mt_store_relaxed(&device->charged_peak, now.charged_live);
+		mt_store_relaxed(&device->reserved_peak, now.allocated + now.pending + now.idle);
 	}
 }
 
@@ -564,7 +481,8 @@ bool mt_pool_read_memory(int device, uint64_t *out_free_bytes, uint64_t *out_tot
 	mode = mt_driver_relax(mt_pool_driver());
 	MT_EACH_HELD_CONTEXT(context, device)
 	{
-		if (!known && !mt_flag(&context->is_dead) && !mt_context_is_ending(context))
+		if (!known && mt_context_health(context) < MT_CONTEXT_DEAD &&
+		    !mt_context_is_ending(context))
 			known = ask_context(context, out_free_bytes, out_total_bytes);
 	}
 	mt_driver_restore(mt_pool_driver(), mode);

@@ -87,7 +87,7 @@ void mt_pool_reset_peak(void);
 enum mt_pool_mode mt_pool_mode_of(int number);
 bool mt_pool_is_used(void); /* any context was known */
 
-/* Idle and pending bytes on a device. */
+/* Idle and pending bytes on a device (MT_ANY_DEVICE: on all). */
 uint64_t mt_pool_cached_bytes(int number);
 
 /* Returns what the driver would have free in addition if it had the cached blocks: in its pages. A
@@ -163,9 +163,6 @@ bool mt_pending_poll(struct mt_context *context, unsigned limit);
 
 /* The same with no lock held; the context is. */
 void mt_pending_check(struct mt_context *context, unsigned limit);
-
-/* Returns whether a block of the device is pending. */
-bool mt_pending_is_on(int device);
 
 /* While another block of this size would pass the cap and none is idle, waits up to 100 ms for the
  * context's oldest fences, then for the driver's cuMemFree. Not during a capture. */

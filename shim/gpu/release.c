@@ -37,7 +37,7 @@ static int free_in_order(struct mt_context *context, uint64_t base, bool is_idle
 	if (mt_likely(result == MT_CU_SUCCESS))
 		return result;
 	if (result == MT_CU_NOT_SUPPORTED)
-		mt_flag_set(&context->is_broken, true);
+		mt_context_worsen(context, MT_CONTEXT_BROKEN);
 	return mt_pool_driver()->cuMemFree_v2(base);
 }
 
@@ -56,7 +56,7 @@ static void wait_for_stream(struct mt_context *context, bool is_background)
 	for (unsigned round = 0; result == MT_CU_SUCCESS &&
 				 mt_pool_driver()->cuStreamQuery(stream) == MT_CU_NOT_READY &&
 				 mt_os_now_ns() - start_ns < STREAM_NS &&
-				 !(is_background && mt_flag(&mt_pool.pauses_release));
+				 !(is_background && mt_load_relaxed(&mt_pool.pauses_release));
 	     round++)
 		mt_driver_wait_round(round);
 	mt_context_pop(was_pushed);
@@ -125,7 +125,7 @@ static void wait_for_readers(const struct mt_pool_device *device)
  * MT_CU_INVALID_VALUE. */
 static int free_base(struct mt_context *context, uint64_t base, bool is_idle)
 {
-	bool is_dead = mt_flag(&context->is_dead);
+	bool is_dead = mt_context_health(context) >= MT_CONTEXT_DEAD;
 	int result;
 	bool was_pushed = mt_context_push(context, &result);
 
@@ -135,9 +135,10 @@ static int free_base(struct mt_context *context, uint64_t base, bool is_idle)
 	if (mt_likely(!is_dead && !mt_context_is_sticky(result)))
 		return result;
 	mt_context_note_result(context, result);
-	if (mt_flag(&context->is_gone))
+	if (mt_context_health(context) == MT_CONTEXT_GONE)
 		return MT_CU_INVALID_VALUE;
-	return mt_flag(&context->is_dead) ? mt_pool_driver()->cuMemFree_v2(base) : result;
+	return mt_context_health(context) == MT_CONTEXT_DEAD ? mt_pool_driver()->cuMemFree_v2(base)
+							     : result;
 }
 
 /* Frees a block that is in no list and no table. The context is held, and its end waits for us.
@@ -156,12 +157,12 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 		mt_counter_add(&context->counters.returned_bytes, bytes);
 		mt_counter_add(&context->counters.decayed_bytes, rule->is_decay ? bytes : 0);
 	}
-	if (!is_free && mt_flag(&context->is_dead) && result != MT_CU_INVALID_VALUE) {
-		mt_context_add_idle(context, block);
-		(void)mt_blocks_insert(block);
+	if (!is_free && mt_context_health(context) >= MT_CONTEXT_DEAD &&
+	    result != MT_CU_INVALID_VALUE) {
+		mt_block_move(context, block, MT_BLOCK_IDLE);
 	} else {
 		mt_counter_add(&context->counters.num_device_free, 1);
-		mt_block_release(block);
+		mt_block_move(context, block, MT_BLOCK_UNUSED);
 	}
 	mt_lock_unlock(&context->lock);
 	return is_free ? bytes : 0;
@@ -176,12 +177,7 @@ static struct mt_block *pick(struct mt_context *context, const struct mt_release
 
 	if (!block || block->since_ns > rule->freed_until_ns)
 		return NULL;
-	if (rule->is_pending)
-		mt_fence_remove(context, block);
-	else
-		mt_context_take_idle(context, block);
-	block->state = MT_BLOCK_LEAVING;
-	(void)mt_blocks_remove(block);
+	mt_block_move(context, block, MT_BLOCK_LEAVING);
 	return block;
 }
 
@@ -194,7 +190,7 @@ static bool may_free(struct mt_context *context, const struct mt_release *rule)
 static bool is_done(const struct mt_release *rule)
 {
 	return !rule->blocks || !rule->bytes ||
-	       (rule->is_background && mt_flag(&mt_pool.pauses_release));
+	       (rule->is_background && mt_load_relaxed(&mt_pool.pauses_release));
 }
 
 /* Releases one block; 0: there is none, or the driver refused. */
@@ -272,10 +268,10 @@ static uint64_t release_device(int device, struct mt_release *rule)
 uint64_t mt_release_over_cap(const struct mt_context *context, uint64_t bytes)
 {
 	const struct mt_pool_device *device = mt_context_device(context);
-	struct mt_holdings now = mt_pool_holdings(device);
+	struct mt_holdings now = mt_pool_holdings(mt_context_ordinal(context));
 	uint64_t more = mt_bins_pages(bytes);
 	uint64_t most = mt_max_u64(mt_load_relaxed(&device->charged_peak), now.charged_live + more);
-	uint64_t pending = mt_flag(&mt_pool.waits) ? 0 : CAP_BYTES;
+	uint64_t pending = mt_load_relaxed(&mt_pool.waits) ? 0 : CAP_BYTES;
 
 	return mt_bins_pages(mt_sat_sub(now.charged + more, most + most / CAP_SHARE + pending));
 }
@@ -296,7 +292,7 @@ void mt_release_idle_over_cap(struct mt_context *context, uint64_t bytes)
  * held. */
 static bool is_low(const struct mt_context *context)
 {
-	uint64_t pct = mt_counter(&mt_pool.low_free_pct), free_bytes, total_bytes;
+	uint64_t pct = mt_load_relaxed(&mt_pool.low_free_pct), free_bytes, total_bytes;
 
 	return pct && mt_pool_read_memory(mt_context_ordinal(context), &free_bytes, &total_bytes) &&
 	       free_bytes < total_bytes / 100 * pct;
@@ -305,7 +301,7 @@ static bool is_low(const struct mt_context *context)
 /* Which idle blocks of the context are due. */
 static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32_t limit)
 {
-	uint64_t decay_ns = mt_counter(&mt_pool.decay_ms) * MT_NS_PER_MS;
+	uint64_t decay_ns = mt_load_relaxed(&mt_pool.decay_ms) * MT_NS_PER_MS;
 	struct mt_release rule = mt_release_all();
 
 	rule.blocks = limit;
@@ -319,7 +315,7 @@ static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32
 
 static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t limit)
 {
-	uint64_t decay_ms = mt_counter(&mt_pool.decay_ms);
+	uint64_t decay_ms = mt_load_relaxed(&mt_pool.decay_ms);
 	uint64_t next = UINT64_MAX;
 
 	mt_lock_lock(&context->lock);
@@ -330,13 +326,14 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t li
 		next = decay_ms == 0       ? WATCH_MS
 		       : age_ms < decay_ms ? decay_ms - age_ms + 1
 					   : AGAIN_MS;
-		if (next > WATCH_MS && mt_counter(&mt_pool.low_free_pct))
+		if (next > WATCH_MS && mt_load_relaxed(&mt_pool.low_free_pct))
 			next = WATCH_MS;
 		if (!mt_context_pools(context) || mt_context_has_shortage(context))
 			next = AGAIN_MS;
 	}
 	/* Those of a broken context wait for the program's next call, not for the worker. */
-	if (context->pending_line.first && !mt_flag(&context->is_broken) && next > PENDING_MS)
+	if (context->pending_line.first && mt_context_health(context) == MT_CONTEXT_WELL &&
+	    next > PENDING_MS)
 		next = PENDING_MS;
 	mt_lock_unlock(&context->lock);
 	return limit == 0 && next > AGAIN_MS ? AGAIN_MS : next;
@@ -348,7 +345,7 @@ static uint64_t tick_context(struct mt_context *context, uint64_t now_ns, uint32
 	uint64_t released_bytes;
 
 	mt_pending_check(context, POLL_MAX);
-	if (mt_counter(&context->counters.idle_bytes) == 0)
+	if (mt_load_relaxed(&context->counters.idle_bytes) == 0)
 		return 0;
 	rule = due(context, now_ns, *limit);
 	released_bytes = mt_release(context, &rule);
@@ -371,11 +368,11 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 	{
 		uint64_t next;
 
-		if (!mt_counter(&context->counters.idle_bytes) &&
-		    !mt_counter(&context->counters.pending_bytes))
+		if (!mt_load_relaxed(&context->counters.idle_bytes) &&
+		    !mt_load_relaxed(&context->counters.pending_bytes))
 			continue;
-		if (mt_flag(&context->is_dead) &&
-		    !mt_flag(&context->is_gone)) /* no context is current here: free_block */
+		/* no context is current here: free_block */
+		if (mt_context_health(context) == MT_CONTEXT_DEAD)
 			continue;
 		if (limit > 0)
 			released_bytes += tick_context(context, now_ns, &limit);
@@ -404,24 +401,10 @@ uint64_t mt_pool_trim(int device)
 
 void mt_pool_pause_release(bool held)
 {
-	mt_flag_set(&mt_pool.pauses_release, held);
+	mt_store_relaxed(&mt_pool.pauses_release, held);
 }
 
 /* ---- out of memory ---- */
-
-/* The frees of the device's contexts that have reached the driver, by any way: it changes while
- * memory comes back. */
-static uint64_t count_freed(int device)
-{
-	uint64_t released_count = 0;
-
-	MT_EACH_CONTEXT(context)
-	{
-		if (mt_context_is_on(context, device))
-			released_count += mt_counter(&context->counters.num_device_free);
-	}
-	return released_count;
-}
 
 /* A context that no longer pools may still have cached blocks. */
 static bool has_pool(int device)
@@ -430,8 +413,8 @@ static bool has_pool(int device)
 	{
 		if (mt_context_is_on(context, device) &&
 		    (mt_context_mode(context) == MT_POOL_POOL ||
-		     mt_counter(&context->counters.idle_bytes) ||
-		     mt_counter(&context->counters.pending_bytes)))
+		     mt_load_relaxed(&context->counters.idle_bytes) ||
+		     mt_load_relaxed(&context->counters.pending_bytes)))
 			return true;
 	}
 	return false;
@@ -460,7 +443,7 @@ MT_COLD bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int devic
 	if (!mt_pool_is_up())
 		return false;
 	device = resolve(device);
-	total = device == MT_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
+	total = device == MT_ANY_DEVICE ? 0 : mt_load_relaxed(&mt_pool_device(device)->total_bytes);
 	pools = mt_pool_is_used() && has_pool(device);
 	*shortage = (struct mt_pool_shortage){.device = device, .bytes = bytes, .has_own = pools};
 	if ((total && bytes > total) || (!pools && !mt_gpu_rescue_is_possible()))
@@ -494,7 +477,7 @@ static void release_ready(int device)
 		(void)mt_release(context, &all);
 		/* What can never be known to be ready, the driver frees: the program called it. */
 		all.is_pending = true;
-		if (mt_flag(&context->is_broken))
+		if (mt_context_health(context) != MT_CONTEXT_WELL)
 			(void)mt_release(context, &all);
 	}
 }
@@ -520,7 +503,7 @@ static bool has_released_more(struct mt_pool_shortage *shortage)
 	uint64_t released_count;
 
 	wait_for_others(shortage->device, OOM_WAIT_NS);
-	released_count = count_freed(shortage->device);
+	released_count = mt_pool_holdings(shortage->device).frees_count;
 	if (released_count == shortage->released_count)
 		return false;
 	shortage->released_count = released_count;
@@ -536,7 +519,7 @@ static bool release_own(struct mt_pool_shortage *shortage)
 {
 	for (unsigned round = 0;; round++) {
 		bool is_early = mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS;
-		bool may_wait = is_early && mt_pending_is_on(shortage->device) &&
+		bool may_wait = is_early && mt_pool_holdings(shortage->device).pending != 0 &&
 				is_enough_cached(shortage);
 
 		release_ready(shortage->device);

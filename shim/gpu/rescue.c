@@ -249,7 +249,7 @@ static uint64_t visit_devices(bool releases)
 		if (job.device[0] && strcmp(job.device, devices[i].pci) != 0)
 			continue;
 		held += mt_gpu_stats_held_bytes(&devices[i]);
-		job.is_pending |= mt_pending_is_on(devices[i].ordinal);
+		job.is_pending |= mt_pool_holdings(devices[i].ordinal).pending != 0;
 		if (!releases)
 			continue;
 		yield(mt_pool_device(devices[i].ordinal), mt_os_now_ns() + YIELD_NS);

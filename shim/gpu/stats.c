@@ -388,8 +388,7 @@ bool mt_gpu_stats_copy_block(struct mt_block *block, struct mt_blocks_entry *out
 	if (!context)
 		return false;
 	mt_lock_lock(&context->lock);
-	is_block = mt_block_context(block) == context && block->state != MT_BLOCK_UNUSED &&
-		   block->state != MT_BLOCK_LEAVING;
+	is_block = mt_block_context(block) == context && block->state >= MT_BLOCK_LIVE;
 	if (is_block)
 		*out = describe_block(block, context, now_ns);
 	mt_lock_unlock(&context->lock);

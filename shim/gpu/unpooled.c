@@ -1,6 +1,5 @@
 #include "gpu/unpooled.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "gpu/context.h"
@@ -44,16 +43,9 @@ static enum space space_of(const struct mt_unpooled_record *record)
 
 /* ---- records; the lock is held but for reserve and cancel ---- */
 
-static struct mt_unpooled_record *record_of(struct mt_pointer_node *node)
-{
-	const size_t offset = offsetof(struct mt_unpooled_record, node);
-
-	return node ? (struct mt_unpooled_record *)(void *)((char *)node - offset) : NULL;
-}
-
 static struct mt_unpooled_record *find(enum space space, uint64_t key)
 {
-	return record_of(mt_pointer_table_find(&tables[space], key));
+	return (struct mt_unpooled_record *)mt_pointer_table_find(&tables[space], key);
 }
 
 static void count_in(const struct mt_unpooled_record *record)
@@ -97,7 +89,8 @@ static void put_in(struct mt_unpooled_record *record)
 	struct mt_unpooled_record *stale;
 
 	mt_store_relaxed(&record->node.key, record->is.key);
-	stale = record_of(mt_pointer_table_insert(&tables[space_of(record)], &record->node));
+	stale = (struct mt_unpooled_record *)mt_pointer_table_insert(&tables[space_of(record)],
+								     &record->node);
 	if (stale)
 		end_use(stale);
 }
@@ -216,7 +209,7 @@ void mt_unpooled_release_end(struct mt_unpooled_record *memory, bool is_done)
 /* Ends what is of the context of `gone`; without one, the async memory of its device. */
 static bool end_if_gone(struct mt_pointer_node *node, void *gone)
 {
-	struct mt_unpooled_record *record = record_of(node);
+	struct mt_unpooled_record *record = (struct mt_unpooled_record *)node;
 	const struct mt_unpooled *of = gone;
 	bool is_of = of->context ? record->is.context == of->context
 				 : record->is.kind == MT_UNPOOLED_async &&

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "gpu/blocks.h"
-#include "gpu/driver_abi.h"
+#include "gpu/driver.def"
 
 /* Kinds of memory, in the order of the stats file. Columns: name, functions. */
 #define MT_UNPOOLED_KINDS(X)                                                                       \
@@ -45,9 +45,8 @@ struct mt_unpooled {
 
 /* Its record. The caller writes `is` alone; the rest belongs to unpooled.c. */
 struct mt_unpooled_record {
-	void *slab_link; /* first: the slab's */
-	struct mt_unpooled is;
 	struct mt_pointer_node node; /* its key is that of `is` */
+	struct mt_unpooled is;
 	/* Memory of cuMemCreate: its handle, without which it is in no table, and its mappings. */
 	uint32_t uses;
 	struct mt_unpooled_record *mapped; /* of a mapping: its memory; else NULL */

@@ -1,8 +1,8 @@
-/* abi.h -- what only tests use of the CUDA Driver API, compared with cuda.h as driver_abi.h is. */
+/* abi.h -- what only tests use of the CUDA Driver API, compared with cuda.h as driver.def is. */
 #ifndef GPU_ABI_H
 #define GPU_ABI_H
 
-#include "gpu/driver_abi.h"
+#include "gpu/driver.def"
 
 struct CUgraphNode_st;
 struct CUmod_st;

@@ -19,7 +19,7 @@ namespace fake
 namespace shim
 {
 #include "abi.h"
-#include "gpu/driver_functions.def"
+#include "gpu/driver.def"
 } // namespace shim
 
 template <class A, class B> constexpr bool same_target()

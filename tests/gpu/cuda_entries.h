@@ -19,7 +19,7 @@
 
 #include "../fakecuda/fakecuda.h"
 #include "abi.h"
-#include "gpu/driver_functions.def"
+#include "gpu/driver.def"
 
 #define X(name, parameters, ...) int name parameters;
 MT_DRIVER_FUNCTIONS(X)

@@ -3,7 +3,7 @@
  * cuda_shortage WORD. Prints the answers; those of a driver alone are the same. "slow" is a call
  * that took longer than 100 ms. */
 #include "cuda_shows.h"
-#include "gpu/driver_functions.def"
+#include "gpu/driver.def"
 
 /* ---- threads beside each other ---- */
 

@@ -1,4 +1,4 @@
-/* A libcuda.so.1 that can only be found: every function of gpu/driver_functions.def and a few that
+/* A libcuda.so.1 that can only be found: every function of gpu/driver.def and a few that
  * nobody wraps, each with an address of its own, and cuGetProcAddress in both ABIs. Compile with
  * -shared -fPIC -Wl,-Bsymbolic. -DINNER: cuGetProcAddress hands out other addresses than the
  * symbols have. -DCONSTRUCTOR: asks dlsym at its start, as some stub drivers do. -DALIASES:
@@ -7,8 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "gpu/driver_abi.h"
-#include "gpu/driver_functions.def"
+#include "gpu/driver.def"
 #include "lookup_names.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/driver_abi.h"
-#include "gpu/driver_functions.def"
+#include "gpu/driver.def"
 #include "lookup_names.h"
 
 static int is_wrapped_mode;

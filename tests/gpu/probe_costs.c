@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gpu/driver_functions.def"
+#include "gpu/driver.def"
 
 enum {
 	SAMPLES = 400,

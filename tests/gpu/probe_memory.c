@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu/driver_functions.def"
+#include "gpu/driver.def"
 
 /* A symbol's plain name, as cuGetProcAddress takes it: without _ptsz and without _v2. */
 static bool plain_name(const char *symbol, char *out, size_t room)

@@ -42,7 +42,7 @@ VALUES = [
 
 def results():
 	"""The enums of results, ours to theirs, by their names."""
-	abi = (ROOT / "shim/gpu/driver_abi.h").read_text()
+	abi = (ROOT / "shim/gpu/driver.def").read_text()
 	for name in re.findall(r"MT_CU_(\w+) = ", re.search(r"enum mt_cu_result \{(.*?)\}", abi, re.S)[1]):
 		yield f"shim::MT_CU_{name}", name
 	api = (ROOT / "tests/fakecuda/api.h").read_text()
@@ -60,13 +60,13 @@ def fake_rows():
 
 
 def with_twins(text):
-	"""The symbols of the rows in a text of driver_functions.def."""
+	"""The symbols of the rows in a text of driver.def."""
 	rows = re.findall(r"\b(?:X|MT_(PTSZ|PTDS))\((?:X, )?(cu\w+),", text)
 	return [name for _, name in rows] + [f"{name}_{twin.lower()}" for twin, name in rows if twin]
 
 
 def shim_rows():
-	return with_twins((ROOT / "shim/gpu/driver_functions.def").read_text())
+	return with_twins((ROOT / "shim/gpu/driver.def").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def listed(text):
 
 def retried():
 	"""The symbols whose wrappers try again after an out-of-memory: tables, and calls of try_driver and retry."""
-	table = (ROOT / "shim/gpu/driver_functions.def").read_text()
+	table = (ROOT / "shim/gpu/driver.def").read_text()
 	rows = {name: re.search(rf"#define {name}\(X\)(.*?)\n\n", table, re.S)[1]
 	        for name in ("MT_DRIVER_RETRIED", "MT_DRIVER_COPIES", "MT_DRIVER_CONTEXT_CREATES", "MT_DRIVER_ALLOCATIONS",
 	                     "MT_DRIVER_FREES", "MT_DRIVER_EXPORTS")}
@@ -165,7 +165,7 @@ TABLES = ["COPIES", "CAPTURE_BEGINS", "CONTEXT_CREATES", "ALLOCATIONS", "FREES",
 
 def wrapped_versions():
 	"""{(name without suffix, version, twin)} of these tables' rows."""
-	source = '#include "gpu/driver_functions.def"\n#define ROW(name, parameters, version, ...) ROW name version\n' + \
+	source = '#include "gpu/driver.def"\n#define ROW(name, parameters, version, ...) ROW name version\n' + \
 		"\n".join(f"MT_DRIVER_{table}(ROW)" for table in TABLES)
 	text = subprocess.run(["gcc", "-E", "-P", f"-I{ROOT / 'shim'}", "-x", "c", "-"], input=source, capture_output=True, text=True, check=True).stdout
 	rows = re.findall(r"ROW (cu\w+?)(?:_v\d)?(?:_(pt[sd][sz]))? [( ]*(\d+)", text)

@@ -291,8 +291,8 @@ Test(entries_kinds, a_capture_into_a_graphics_api_ends_pooling_and_leaves_the_ga
 		if (strcmp(w->name, "cuStreamBeginCaptureToCig") == 0)
 			replace(w, w->real);
 	}
-	cr_assert_not(mt_flag(&mt_pool.is_mixed));
+	cr_assert_not(mt_load_relaxed(&mt_pool.is_mixed));
 	cr_expect_eq(cuStreamBeginCaptureToCig(NULL, NULL), 4711);
-	cr_expect(mt_flag(&mt_pool.is_mixed));
+	cr_expect(mt_load_relaxed(&mt_pool.is_mixed));
 	cr_expect_not(mt_capture_is_open());
 }

@@ -154,7 +154,7 @@ def toolkit_stub():
 
 
 def wrapped_names():
-	text = (SHIM / "gpu" / "driver_functions.def").read_text()
+	text = (SHIM / "gpu" / "driver.def").read_text()
 	parts = [part for part in text.split("#define ") if not part.startswith("MT_DRIVER_CALLED(")]
 	rows = re.findall(r"^\t(?:X|MT_(PTSZ|PTDS))\((?:X, )?(cu\w+),", "".join(parts), re.MULTILINE)
 	names = {name for _, name in rows} | {f"{name}_{twin.lower()}" for twin, name in rows if twin}

@@ -43,7 +43,7 @@ Test(pointer_table, finds_each_where_all_share_a_bucket, .timeout = 60)
 
 	cr_assert(mt_pointer_table_map(&table));
 	for (uint32_t i = 0; i < 2000; key++)
-		if (mt_pointer_hash(key) >> 52 == 5) {
+		if (mt_pointer_bucket(key) / 8 == 5) {
 			atomic_store(&nodes[i].key, key);
 			cr_assert_null(mt_pointer_table_insert(&table, &nodes[i++]));
 		}
