@@ -80,7 +80,7 @@ test-programs: fakecuda gpu-kit-files unsafe-shims # these need the stand-in dri
 endif
 
 check: test-packages
-	@$(MAKE) --no-print-directory test-programs
+	@$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$$(nproc)) test-programs
 	@scripts/in-plain-path tests/run --build $(B) unit format components exports hardening integration bench clients fault stress suites
 
 check-unit: unit-tests

@@ -19,7 +19,7 @@
 
 #define THREADS_COUNT 200
 #define MAILBOXES     4096
-#define ROUNDS        2000
+#define ROUNDS        1000
 #define STACK_BYTES   (256 << 10)
 
 struct stats_start {

@@ -4,6 +4,7 @@ Each process that a test starts leads its own session. It is killed with all its
 a hang is a failure with output, never a ring that does not end.
 """
 import fcntl
+import functools
 import gc
 import hashlib
 import json
@@ -117,7 +118,8 @@ def fakecuda():
 def compile_c():
 	"""compile_c(name, *flags): compiles a helper (C, or C++ by its name) of any folder of tests/ into build/tests, again only
 	when it, another file among the flags, a header beside it, in tests/lib or in tests/fakecuda, or the flags have changed.
-	Of tests that run at once one compiles, and the others wait for it. Returns the program."""
+	Of tests that run at once one compiles, and the others wait for it. A process of pytest looks once whether it has changed. Returns the program."""
+	@functools.cache
 	def compile_one(path, *flags):
 		source = helper(path)
 		is_cxx = source.suffix in (".cc", ".cpp", ".cxx")
