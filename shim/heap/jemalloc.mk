@@ -45,12 +45,16 @@ jemalloc_leaving := (tcache|jemalloc)(\.pic)?\.o
 # These answer otherwise than libc's where they refuse (errno, odd alignments); heap/jemalloc.c puts that right under the je_ name.
 jemalloc_wrapped := aligned_alloc memalign posix_memalign realloc
 
+# The same function, with a second argument that is passed on, by its name from 5.3.1-2 on, and by the one that it has here.
+jemalloc_renamed_from := je_bin_dalloc_locked_handle_newly_empty
+jemalloc_renamed_to   := je_arena_dalloc_bin_locked_handle_newly_empty
+
 ifeq ($(JEMALLOC),static)
 jemalloc_archive := $(or $(JEMALLOC_ARCHIVE),$(shell $(CC) -print-file-name=libjemalloc_pic.a))
 jemalloc_lib     := build/libjemalloc_renamed.a
 
 jemalloc_symbols  := $(shell $(NM) -g $(jemalloc_archive) 2>/dev/null | sed -n 's/.* \([A-Z]\) \([A-Za-z0-9_]*\)$$/\1:\2/p' | \
-	sed -E "s/:$(JEMALLOC_PREFIX)($$(echo $(jemalloc_needed) | tr ' ' '|'))\$$/:\\1/" | sort -u)
+	sed -E "s/:$(JEMALLOC_PREFIX)($$(echo $(jemalloc_needed) | tr ' ' '|'))\$$/:\\1/; s/:$(jemalloc_renamed_from)\$$/:$(jemalloc_renamed_to)/" | sort -u)
 jemalloc_defined  := $(patsubst je_%,%,$(filter je_%,$(foreach symbol,$(filter-out U:%,$(jemalloc_symbols)),$(word 2,$(subst :, ,$(symbol))))))
 jemalloc_public   := $(filter-out je_% _Z%,$(foreach symbol,$(filter-out U:%,$(jemalloc_symbols)),$(word 2,$(subst :, ,$(symbol)))))
 jemalloc_version  := $(shell strings $(jemalloc_archive) 2>/dev/null | sed -n 's/^\([0-9]*\.[0-9]*\.[0-9]*\)-[0-9]*-g[0-9a-f]*$$/\1/p' | sort -u | sed 1q)
@@ -60,6 +64,7 @@ jemalloc_has       = $(and $(jemalloc_is_known),$(filter $(words $(1)),$(words $
 jemalloc_flags   := $(foreach name,$(filter-out $(jemalloc_wrapped),$(jemalloc_public)),--redefine-sym $(JEMALLOC_PREFIX)$(name)=je_$(name)) \
 	$(foreach name,$(jemalloc_wrapped),--redefine-sym $(JEMALLOC_PREFIX)$(name)=je_bare_$(name)) \
 	$(foreach name,$(jemalloc_hooked),--redefine-sym $(name)=mt_je_$(name)) \
+	--redefine-sym $(jemalloc_renamed_from)=$(jemalloc_renamed_to) \
 	$(foreach name,$(patsubst U:%,%,$(filter U:__isoc23_%,$(jemalloc_symbols))),--redefine-sym $(name)=$(name:__isoc23_%=%))
 ifneq ($(jemalloc_is_known),)
 jemalloc_flags   += $(foreach name,$(jemalloc_events) $(jemalloc_replaced),--redefine-sym je_$(name)=mt_je_$(name) --weaken-symbol=mt_je_$(name))
@@ -127,6 +132,7 @@ endif
 endif
 ifneq ($(call jemalloc_has,tcache_gc_dalloc_event_handler),)
 jemalloc_link += -Wl,--wrap=je_tcache_gc_dalloc_event_handler
+shim_flags += -DMT_JEMALLOC_FREE_EVENTS
 else
 jemalloc_lacks += the event after what a thread frees: the caches of waiting threads stay full;
 endif

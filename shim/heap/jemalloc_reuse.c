@@ -29,7 +29,7 @@
 /* libc maps larger blocks each time, unless M_MMAP_MAX forbids it: to return their pages costs no
  * more than that. */
 #define LIBC_MAPS_BYTES MT_GLIBC_MMAP_THRESHOLD_MOST
-/* what a return costs, with the faults of pages that the program uses: so many times its own time */
+/* what a return costs with the faults of pages that the program uses: so many times its own time */
 #define FAULTS_SHARE 6u
 /* Blocks that came without pages and were the next to be freed: so many of them, and one in
  * WASTED_SHARE of all, show that such blocks do not stay. */

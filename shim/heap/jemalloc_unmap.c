@@ -537,13 +537,19 @@ static bool takes_freed(size_t bytes)
 	       mt_exchange_relaxed(&freed_bytes, 0) >= bytes;
 }
 
-/* jemalloc has no events for a thread that has never allocated. This one keeps no lock of
- * jemalloc's. cache: of free extents, or another. */
+#ifdef MT_JEMALLOC_FREE_EVENTS
+#define HAS_FREE_EVENTS true
+#else
+#define HAS_FREE_EVENTS false
+#endif
+
+/* jemalloc has no events for a thread that has never allocated, and from 5.3.1 on for none. This
+ * one keeps no lock of jemalloc's. cache: of free extents, or another. */
 static void note_free(const char *pac, const char *cache, size_t bytes)
 {
 	static MT_TLS size_t untold_bytes;
 
-	if (mt_likely(mt_jemalloc_thread_has_allocated()) ||
+	if (mt_likely(HAS_FREE_EVENTS && mt_jemalloc_thread_has_allocated()) ||
 	    cache - pac != mt_load_relaxed(&free_cache_offset))
 		return;
 	untold_bytes += bytes;

@@ -1,5 +1,5 @@
-/* no_tls_child.c CALL MB: from a process of so many MB, makes a child that shares its memory and has
- * no thread-local data of its own, as Chromium does before it changes its root. The child calls
+/* no_tls_child.c CALL MB: from a process of so many MB, makes a child that shares its memory and
+ * has no thread-local data of its own, as Chromium does before it changes its root. The child calls
  * CALL. Prints "exit 7", or "signal" and the number that ended it. */
 #include <grp.h>
 #include <sched.h>
