@@ -30,7 +30,6 @@ struct mt_process_tree {
 	struct mt_member *list;
 	size_t count;
 	size_t unknown_count; /* members whose memory could not be read */
-	size_t awake_count;
 	/* members that share an address space with their parent, copy-on-write */
 	size_t forks_count;
 	bool uses_cuda;

@@ -14,6 +14,7 @@ import unicodedata
 
 import pytest
 
+import fake_shim
 from mtctl_helpers import MB, NOT_SHIMMED, NOTHING, PYTHON, USAGE, ctl, fake, plain  # noqa: F401
 from top_helpers import screen, top  # noqa: F401
 
@@ -370,3 +371,25 @@ def test_a_program_that_the_settings_leave_out_is_not_said_to_allocate_little(sp
 	said = control(settings, "stat", process.pid).stderr + control(settings, "diagnose", process.pid, "--for", "3s", "--no-trim").stdout
 
 	assert said.count("MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of this program") == 2 and not re.search("pass malloc by|nobody counts", said)
+
+
+def test_what_an_allocator_does_not_count_is_unknown_in_every_command_and_no_zero(ctl, fake):
+	heap = {name: 0 for name in fake_shim.FIELDS if name.startswith("heap_")}
+	pid = fake(values=heap, live_mb=0, samples=[{"live_bytes": 0, "dirty_bytes": 0}])
+	unknown = ("heap_live_bytes", "heap_idle_bytes", "heap_dirty_bytes")
+
+	trimmed = ctl("trim", pid)
+	seen, ps, tree = (json.loads(ctl(*words, "--json").stdout) for words in (["stat", pid], ["ps"], ["ps", "--tree"]))
+	cells, forest = (dict(zip(*(re.split("  +", line.strip()) for line in ctl(*words).stdout.splitlines()[:2]))) for words in (["ps"], ["ps", "--tree"]))
+
+	assert "heap live" not in trimmed.stdout and seen["records"][-1]["live_after_bytes"] is None, trimmed
+	assert {seen[name] for name in heap} == {None} == {seen["samples"][0][name] for name in ("live_bytes", "dirty_bytes")}
+	for of in (seen, seen["samples"][0], ps["processes"][0], ps["total"]):
+		parts = of["parts"]
+		assert parts["live_bytes"] is None is parts["reusable_bytes"] and parts["files_bytes"] + parts["other_bytes"] == of["rss_bytes"]
+	for sums in (ps["processes"][0], ps["processes"][0]["tree"], ps["total"], *tree["processes"], tree["total"]):
+		assert {sums[name] for name in unknown if name in sums} == {None}, sums
+	assert (cells["LIVE"], cells["REUSABLE"]) == ("-", "-") and "MB" in cells["FILES"], cells
+	assert "PSS" in forest and "LIVE" not in forest, forest
+	assert "mtshim_heap" not in re.sub("(?m)^#.*", "", ctl("export").stdout)
+	assert re.search(r"live +- .*reusable +- ", ctl("top", "--once", COLUMNS="300").stdout)

@@ -87,7 +87,6 @@ struct mt_top_row {
 	enum mt_process_state state;
 	struct mt_error_reason why; /* MT_PROCESS_REFUSED */
 	bool uses_cuda;
-	bool knows_heap; /* awake, and its allocator counts what is live */
 	char rank[16];
 	uint64_t pressure_level;
 	struct mt_process_tree_sums own, tree; /* tree: with its descendants */
