@@ -74,7 +74,8 @@ enum mt_asleep {
 #undef X
 };
 
-/* Returns why a process without files is asleep, by its status, command line and environment. */
+/* Returns why a process without files is asleep, by its status, command line and environment.
+ * RECORDED: one of the reasons, since a title of its own hides its name or its environment. */
 enum mt_asleep mt_target_asleep(const struct mt_process *process);
 const char *mt_target_asleep_text(enum mt_asleep reason);
 

@@ -393,3 +393,20 @@ def test_what_an_allocator_does_not_count_is_unknown_in_every_command_and_no_zer
 	assert "PSS" in forest and "LIVE" not in forest, forest
 	assert "mtshim_heap" not in re.sub("(?m)^#.*", "", ctl("export").stdout)
 	assert re.search(r"live +- .*reusable +- ", ctl("top", "--once", COLUMNS="300").stdout)
+
+
+@pytest.mark.parametrize("until, setting, said", [(46, {"EXCLUDE": "pyth*"}, "MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of"),
+                                                  (46, {"ONLY": "perl"}, "MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of"),
+                                                  (46, {"EXCLUDE": "python3"}, "settings keep it out, or"),
+                                                  (48, {"EXCLUDE": "python3"}, "settings keep it out, or")])
+def test_a_program_that_has_changed_its_title_is_not_told_a_wrong_reason_for_its_sleep(spawn, env, control, until, setting, said):
+	"""As setproctitle does it: over its arguments (to 46 of /proc/PID/stat, less two), or over its environment as well (48)."""
+	settings = env(MIN_MB=0, **setting)
+	process = spawn([PYTHON, "-c", "import time\nfields = open('/proc/self/stat').read().rpartition(')')[2].split()\n"
+	                 f"begin, end = int(fields[45]), int(fields[{until}])\nmemory = open('/proc/self/mem', 'r+b', 0)\nmemory.seek(begin)\n"
+	                 "memory.write(b'worker: 1 of 8'.ljust(end - begin, b'\\0'))\nprint('ready', flush=True); time.sleep(30)"], settings)
+	assert process.stdout.readline() == "ready\n"
+
+	told = control(settings, "stat", process.pid).stderr
+
+	assert said in told, told
