@@ -133,7 +133,8 @@ void mt_last_look_folder(const char *given, char *out, size_t out_bytes);
 /* Returns whether the file begins as one of these files does. */
 bool mt_last_look_is_file(const char *path);
 
-/* Reads a file. Returns MT_ERR_INVALID, with the reason, for one that is not valid. */
+/* Reads a file. Returns MT_ERR_INVALID, with the reason, for one that is not valid, MT_ERR_OLDER
+ * for one of another version. */
 enum mt_err mt_last_look_read(const char *path, struct mt_last_look *out,
 			      struct mt_error_reason *why);
 

@@ -15,7 +15,7 @@ import unicodedata
 import pytest
 
 import fake_shim
-from mtctl_helpers import MB, NOT_SHIMMED, NOTHING, PYTHON, USAGE, ctl, fake, plain  # noqa: F401
+from mtctl_helpers import MB, NOT_SHIMMED, NOTHING, PYTHON, ROOT, USAGE, ctl, fake, plain  # noqa: F401
 from top_helpers import screen, top  # noqa: F401
 
 HOLDER = """import time
@@ -410,3 +410,15 @@ def test_a_program_that_has_changed_its_title_is_not_told_a_wrong_reason_for_its
 	told = control(settings, "stat", process.pid).stderr
 
 	assert said in told, told
+
+
+def test_last_says_in_one_line_how_many_files_are_of_another_version(ctl, tmp_path):
+	magic = int(re.search(r"MT_LAST_MAGIC +(0x\w+)ull", (ROOT / "shim/core/dump_layout.h").read_text())[1], 16)
+	for number in range(3):
+		(tmp_path / f"{number}.last").write_bytes(struct.pack("=QI", magic, 77).ljust(1 << 16, b"\0"))
+	(tmp_path / "broken.last").write_text("no such file")
+
+	said = ctl("last", "--dir", tmp_path).stderr
+
+	assert sorted(line.partition(str(tmp_path))[2] for line in said.splitlines()) == [
+		"/broken.last: refused: not written by a process at its limit", ": 3 files are of another version: use the mtctl of that version"], said
