@@ -1,7 +1,10 @@
 #include "ctl/process/preload.h"
 
+#include <ctype.h>
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
+#include <gnu/libc-version.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,12 +41,10 @@ static bool own_directory(char *out, size_t out_bytes)
 }
 
 /* realpath(3) makes the path absolute, so that it stays valid after a chdir(2). */
-static bool try_path(const char *directory, const char *below, const char *name, char *out,
-		     size_t out_bytes)
+static bool try_path(const char *path, char *out, size_t out_bytes)
 {
-	char path[2 * PATH_MAX], resolved[PATH_MAX];
+	char resolved[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s%s%s/%s", directory, *below ? "/" : "", below, name);
 	if (access(path, R_OK) != 0 || !realpath(path, resolved))
 		return false;
 	return (size_t)snprintf(out, out_bytes, "%s", resolved) < out_bytes;
@@ -51,18 +52,20 @@ static bool try_path(const char *directory, const char *below, const char *name,
 
 bool mt_install_dir_find(const char *name, const char *below, char *out, size_t out_bytes)
 {
-	char own[PATH_MAX], directory[PATH_MAX + 64];
+	char own[PATH_MAX], path[2 * PATH_MAX];
 
 	if (own_directory(own, sizeof(own))) {
-		if (try_path(own, "", name, out, out_bytes))
+		snprintf(path, sizeof(path), "%s/%s", own, name);
+		if (try_path(path, out, out_bytes))
 			return true;
 		for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
-			snprintf(directory, sizeof(directory), "%s%s", own, libraries[i]);
-			if (try_path(directory, below, name, out, out_bytes))
+			snprintf(path, sizeof(path), "%s%s/%s/%s", own, libraries[i], below, name);
+			if (try_path(path, out, out_bytes))
 				return true;
 		}
 	}
-	return *MT_LIBDIR && try_path(MT_LIBDIR, below, name, out, out_bytes);
+	snprintf(path, sizeof(path), MT_LIBDIR "/%s/%s", below, name);
+	return *MT_LIBDIR && try_path(path, out, out_bytes);
 }
 
 /* Returns the directories that were searched, as text: "beside mtctl, in ../lib or in /opt/lib". */
@@ -76,22 +79,37 @@ static const char *install_dir_searched(void)
 
 #define SEPARATORS " :" /* ld.so(8) */
 
-/* Makes the path absolute, so that it stays valid after a chdir(2). */
-static bool resolve(const char *path, char *out, size_t out_bytes)
+/* $LIB is the directory of libc, without /usr: lib64, lib/x86_64-linux-gnu. */
+static int library_directory(const char **out)
 {
-	char resolved[PATH_MAX];
+	Dl_info libc;
 
-	if (access(path, R_OK) != 0 || !realpath(path, resolved))
-		return false;
-	snprintf(out, out_bytes, "%s", resolved);
-	return true;
+	if (!dladdr(gnu_get_libc_version(), &libc))
+		return 0;
+	*out = libc.dli_fname + (strncmp(libc.dli_fname, "/usr/", 5) == 0 ? 5 : 1);
+	return (int)(mt_text_basename(*out) - *out - 1);
+}
+
+const char *mt_preload_expand(const char *entry, char *out, size_t out_bytes)
+{
+	const char *dollar = strchr(entry, '$'), *directory = "";
+	bool is_braced = dollar && strncmp(dollar, "${LIB}", 6) == 0;
+	int length = library_directory(&directory);
+
+	if (!is_braced && (!dollar || strncmp(dollar, "$LIB", 4) != 0 || isalnum(dollar[4])))
+		return entry;
+	snprintf(out, out_bytes, "%.*s%.*s%s", (int)(dollar - entry), entry, length, directory,
+		 dollar + (is_braced ? 6 : 4));
+	return out;
 }
 
 enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_error_reason *why)
 {
 	const char *named = getenv("MTSHIM_LIBRARY");
+	char path[PATH_MAX];
 
-	if (named && *named && !resolve(named, out, out_bytes))
+	if (named && *named &&
+	    !try_path(mt_preload_expand(named, path, sizeof(path)), out, out_bytes))
 		return mt_error_because(why, MT_ERR_UNKNOWN, "MTSHIM_LIBRARY=%.200s: no such file",
 					named);
 	if (!(named && *named) && !mt_install_dir_find(MT_SHIM_NAME, "", out, out_bytes))
@@ -120,10 +138,11 @@ bool mt_preload_is_shim(const char *entry)
 {
 	bool is_found = strcmp(mt_text_basename(entry), MT_SHIM_NAME) == 0;
 	size_t length = 0;
-	char *head;
+	char *head, path[PATH_MAX];
 
 	if (is_found || !strchr(entry, '/')) /* else the loader searches for it */
 		return is_found;
+	entry = mt_preload_expand(entry, path, sizeof(path));
 	head = mt_read_file_first(entry, HEAD_BYTES, &length);
 	is_found = head && is_marked(head, length);
 	free(head);
