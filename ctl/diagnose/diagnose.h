@@ -424,6 +424,12 @@ static inline const struct mt_sample *mt_facts_last(const struct mt_facts *facts
 	return &facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
 }
 
+/* Why its figures are old. */
+static inline const char *mt_facts_silence(const struct mt_facts *facts)
+{
+	return facts->is_stopped ? "it is " MT_STOPPED : "it does not reply";
+}
+
 /* From the first sample to the last one. */
 static inline double mt_facts_seconds(const struct mt_facts *facts)
 {

@@ -698,11 +698,10 @@ enum mt_err mt_diagnose_look(const struct mt_process *process, bool is_cached,
 	if (!is_cached)
 		mt_control_file_refresh(process);
 	error = read_published(facts, why);
-	if (facts->awake) {
-		age_ns = mt_sat_sub(mt_clock_realtime_ns(), head->time_ns);
-		facts->old_ns = age_ns > (is_cached ? OLD_NS : SILENT_NS) ? age_ns : 0;
-	}
 	(void)mt_diagnose_sample_now(facts, 0);
+	age_ns = mt_sat_sub(mt_clock_realtime_ns(), head->time_ns);
+	if (facts->awake && (facts->is_stopped || age_ns > (is_cached ? OLD_NS : SILENT_NS)))
+		facts->old_ns = age_ns;
 	read_limits(facts);
 	/* it takes its files with it */
 	if (error && !mt_process_is_alive(process))
@@ -774,7 +773,8 @@ static void end(struct mt_facts *facts, const struct mt_diagnose_options *option
 	/* each request would wait in full, half a minute together, with the others of a tree after
 	 * it */
 	if (facts->silent_count && !mt_control_file_refresh(&facts->process)) {
-		snprintf(facts->trim.why_not, sizeof(facts->trim.why_not), "it does not reply");
+		snprintf(facts->trim.why_not, sizeof(facts->trim.why_not), "%s",
+			 mt_facts_silence(facts));
 		facts->trim.requested = options->trim;
 		end_profile(facts, facts->profile);
 		return;

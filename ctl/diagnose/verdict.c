@@ -609,8 +609,7 @@ static bool decide_stopped(const struct mt_facts *facts, struct mt_diagnosis *ou
 	if (!facts->is_stopped || (out->count && out->list[0].confidence >= MT_DIAGNOSE_CONFIDENT))
 		return false;
 	out->count = 0;
-	finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				 "the process is stopped (by a signal or a debugger)");
+	finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "the process is " MT_STOPPED);
 	show_seen(facts, finding);
 	mt_finding_advise(finding, "Let it run (kill -CONT PID), and diagnose it again.");
 	return true;

@@ -354,11 +354,16 @@ def test_a_request_to_a_stopped_process_says_that_it_is_stopped(ctl, mtctl, spaw
 	process = spawn([mtctl, "run", "--min-mb=0", "--", PYTHON, "-c", HOLDER], plain)
 	assert process.stdout.readline() == "ready\n"
 	os.kill(process.pid, signal.SIGSTOP)
+	os.waitpid(process.pid, os.WUNTRACED)
 
 	said = ctl("set", process.pid, "tick-ms=200").stderr
+	looks = [ctl(*words, process.pid).stdout for words in (["stat"], ["stat", "--cached"], ["doctor"])]
+	diagnosed = ctl("diagnose", "--for", "2s", process.pid).stdout
 
 	os.kill(process.pid, signal.SIGCONT)
 	assert "no answer in time: it is stopped (by a signal or a debugger)" in said, said
+	assert all("it is stopped (by a signal or a debugger): its figures are" in look for look in looks), looks
+	assert not any("does not reply" in text or "it hangs" in text for text in (*looks, diagnosed)) and "it is stopped" in diagnosed, diagnosed
 
 
 @pytest.mark.parametrize("setting", [{"ENABLE": 0}, {"ONLY": "node"}, {"EXCLUDE": "a, py?hon*"}])
