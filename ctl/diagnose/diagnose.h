@@ -264,6 +264,7 @@ struct mt_facts {
 	struct mt_diagnose_group group;
 	struct mt_limit limit;
 	bool limit_known;
+	uint64_t full_pids_max; /* asleep: pids.max, if it has refused threads; 0: it has not */
 	/* addresses of shared memory without a name (MAP_ANONYMOUS, System V): of a fixed size,
 	 * such as PostgreSQL's buffers, which become resident as they are used */
 	uint64_t shared_fixed_bytes;

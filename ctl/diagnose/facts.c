@@ -247,6 +247,34 @@ void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_gro
 	mt_text_clean(out->directory, sizeof(out->directory));
 }
 
+/* Returns pids.max of its cgroup, or of one above it, that has refused a thread or has all of them;
+ * 0: none. cgroup v1 has a tree of its own for it. */
+static uint64_t full_pids_max(const struct mt_process *process)
+{
+	char *list = mt_process_read(process->pid, "cgroup", NULL), directory[512];
+	const char *old = list ? strstr(list, ":pids:/") : NULL,
+		   *path = old    ? old
+			   : list ? strstr(list, "0::/")
+				  : NULL;
+	int length = snprintf(directory, sizeof(directory), "/sys/fs/cgroup%s%.*s",
+			      old ? "/pids" : "", path ? (int)strcspn(strchr(path, '/'), "\n") : 0,
+			      path ? strchr(path, '/') : "");
+	uint64_t most = 0;
+
+	free(list);
+	for (; length > (int)strlen("/sys/fs/cgroup") && length < (int)sizeof(directory);
+	     length--) {
+		if (directory[length] && directory[length] != '/')
+			continue;
+		directory[length] = '\0';
+		most = number_in(directory, "pids.max", NULL);
+		if (most && (number_in(directory, "pids.current", NULL) >= most ||
+			     number_in(directory, "pids.events", "max")))
+			return most;
+	}
+	return 0;
+}
+
 /* ---- requests ---- */
 
 static void read_classes(const struct mt_process *process, struct mt_diagnose_classes *out)
@@ -681,6 +709,7 @@ static void read_limits(struct mt_facts *facts)
 		mt_process_limit_find(&facts->process, facts->awake ? &facts->last : NULL,
 				      &facts->limit) == MT_ERR_OK;
 	mt_diagnose_read_group(facts, &facts->group);
+	facts->full_pids_max = facts->asleep ? full_pids_max(&facts->process) : 0;
 	/* from here on it is printed, and not opened */
 	mt_text_clean(facts->limit.source, sizeof(facts->limit.source));
 }

@@ -2,6 +2,7 @@
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import re
 import shutil
@@ -427,3 +428,23 @@ def test_last_says_in_one_line_how_many_files_are_of_another_version(ctl, tmp_pa
 
 	assert sorted(line.partition(str(tmp_path))[2] for line in said.splitlines()) == [
 		"/broken.last: refused: not written by a process at its limit", ": 3 files are of another version: use the mtctl of that version"], said
+
+
+def test_a_worker_that_pids_max_has_refused_is_named_as_the_cause(ctl, mtctl, spawn, plain, shim):
+	group = pathlib.Path("/sys/fs/cgroup/pids/mtshim-test")
+	try:
+		group.mkdir()
+	except OSError:
+		pytest.skip("no pids cgroup (v1) can be made")
+	try:
+		(group / "pids.max").write_text("1")
+		process = spawn(["/bin/sh", "-c", f"echo $$ > {group}/cgroup.procs; LD_PRELOAD={shim} exec {PYTHON} -c '{HOLDER.replace(chr(39), chr(34))}'"], plain)
+		assert process.stdout.readline() == "ready\n"
+		said = ctl("diagnose", "--for", "3s", "--no-trim", process.pid).stdout
+		process.kill()
+		process.wait()
+	finally:
+		group.rmdir()
+
+	assert said.startswith("unknown: the worker thread of the library could not start: pids.max of the cgroup (1) has refused threads\n"), said
+	assert "Raise pids.max" in said and "private" not in said, said
