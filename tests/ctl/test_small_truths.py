@@ -438,7 +438,8 @@ def test_a_worker_that_pids_max_has_refused_is_named_as_the_cause(ctl, mtctl, sp
 		pytest.skip("no pids cgroup (v1) can be made")
 	try:
 		(group / "pids.max").write_text("1")
-		process = spawn(["/bin/sh", "-c", f"echo $$ > {group}/cgroup.procs; LD_PRELOAD={shim} exec {PYTHON} -c '{HOLDER.replace(chr(39), chr(34)).replace("200000", "500000")}'"], plain)
+		process = spawn(["/bin/sh", "-c", f"echo $$ > {group}/cgroup.procs; LD_PRELOAD={shim} exec {PYTHON} -c 'import time; kept = [bytes(1000) "
+		                 "for _ in range(100000)]; print(\"ready\", flush=True); time.sleep(30)'"], plain)
 		assert process.stdout.readline() == "ready\n"
 		said = ctl("diagnose", "--for", "3s", "--no-trim", process.pid).stdout
 		process.kill()
