@@ -17,11 +17,6 @@ struct reading {
 	bool *taken; /* for each of processes.all */
 };
 
-bool mt_member_is_awake(const struct mt_member *member)
-{
-	return member->process.shimmed && member->state == MT_PROCESS_AWAKE;
-}
-
 const char *mt_member_state_word(const struct mt_member *member)
 {
 	return member->process.shimmed ? mt_process_state_word(member->state) : "plain";

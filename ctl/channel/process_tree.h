@@ -47,8 +47,6 @@ void mt_process_tree_free(struct mt_process_tree *tree);
 /* Writes the figures of one member to *out, 0 for what is not known. */
 void mt_process_tree_member_sums(const struct mt_member *member, struct mt_process_tree_sums *out);
 
-bool mt_member_is_awake(const struct mt_member *member);
-
 /* Returns "asleep", "awake" or "refused"; "plain" for a member without the shim, and for one whose
  * maps cannot be read in time. */
 const char *mt_member_state_word(const struct mt_member *member);

@@ -1,6 +1,5 @@
 #include "ctl/channel/target.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -320,42 +319,23 @@ static bool has_lost_environ(const struct mt_process *process)
 	return is_lost;
 }
 
-/* The shim decides by the name in argv[0] at the start. A title hides that name: then its file has
- * it, maybe with a version (python3 is python3.11). RECORDED: these names lead to different
- * answers. */
-static enum mt_asleep decide_by_name(const struct mt_process *process,
-				     const struct mt_config *config)
-{
-	char *name = mt_process_read(process->pid, "cmdline", NULL), path[32], file[PATH_MAX];
-	bool is_admitted = mt_config_admits(config, name), differs = false;
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->pid);
-	if (name && strpbrk(name, " :")) {
-		ssize_t length = readlink(path, file, sizeof(file) - 1);
-
-		file[length > 0 ? length : 0] = '\0';
-		is_admitted = mt_config_admits(config, file);
-		for (; length > 1 && strchr("0123456789.", file[length - 1]); length--) {
-			file[length - 1] = '\0';
-			differs |= mt_config_admits(config, file) != is_admitted;
-		}
-	}
-	free(name);
-	return differs ? MT_ASLEEP_RECORDED : is_admitted ? MT_ASLEEP_LITTLE : MT_ASLEEP_OFF;
-}
-
+/* The shim decides by the name in argv[0] at the start, which a title hides. */
 static enum mt_asleep decide(const struct mt_process *process)
 {
 	const struct mt_option_row row = {.kind = MT_KIND_bool, .max = 1};
 	struct mt_config config = *mt_config();
-	char given[8];
+	char *name = mt_process_read(process->pid, "cmdline", NULL), given[8];
+	bool is_admitted, is_hidden = name && strpbrk(name, " :");
 
 	(void)mt_process_environ(process->pid, "MT_ONLY", config.only, sizeof(config.only));
 	(void)mt_process_environ(process->pid, "MT_EXCLUDE", config.exclude,
 				 sizeof(config.exclude));
 	if (mt_process_environ(process->pid, "MT_ENABLE", given, sizeof(given)))
 		(void)mt_config_value_parse(&row, given, &config.enable);
-	return decide_by_name(process, &config);
+	is_hidden = is_hidden && config.enable && (*config.only || *config.exclude);
+	is_admitted = mt_config_admits(&config, name);
+	free(name);
+	return is_hidden ? MT_ASLEEP_RECORDED : is_admitted ? MT_ASLEEP_LITTLE : MT_ASLEEP_OFF;
 }
 
 enum mt_asleep mt_target_asleep(const struct mt_process *process)

@@ -247,8 +247,8 @@ void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_gro
 	mt_text_clean(out->directory, sizeof(out->directory));
 }
 
-/* Returns pids.max of its cgroup, or of one above it, that has refused a thread or has all of them;
- * 0: none. cgroup v1 has a tree of its own for it. */
+/* Returns pids.max of its cgroup, if it has refused a thread; else 0. cgroup v1 has a tree of its
+ * own for it. */
 static uint64_t full_pids_max(const struct mt_process *process)
 {
 	char *list = mt_process_read(process->pid, "cgroup", NULL), directory[512];
@@ -256,23 +256,13 @@ static uint64_t full_pids_max(const struct mt_process *process)
 		   *path = old    ? old
 			   : list ? strstr(list, "0::/")
 				  : NULL;
-	int length = snprintf(directory, sizeof(directory), "/sys/fs/cgroup%s%.*s",
-			      old ? "/pids" : "", path ? (int)strcspn(strchr(path, '/'), "\n") : 0,
-			      path ? strchr(path, '/') : "");
-	uint64_t most = 0;
 
+	path = path ? strchr(path, '/') : "";
+	snprintf(directory, sizeof(directory), "/sys/fs/cgroup%s%.*s", old ? "/pids" : "",
+		 (int)strcspn(path, "\n"), path);
 	free(list);
-	for (; length > (int)strlen("/sys/fs/cgroup") && length < (int)sizeof(directory);
-	     length--) {
-		if (directory[length] && directory[length] != '/')
-			continue;
-		directory[length] = '\0';
-		most = number_in(directory, "pids.max", NULL);
-		if (most && (number_in(directory, "pids.current", NULL) >= most ||
-			     number_in(directory, "pids.events", "max")))
-			return most;
-	}
-	return 0;
+	return number_in(directory, "pids.events", "max") ? number_in(directory, "pids.max", NULL)
+							  : 0;
 }
 
 /* ---- requests ---- */

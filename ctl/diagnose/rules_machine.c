@@ -167,9 +167,6 @@ void mt_rule_stalls(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 static bool is_missing(const char *entry)
 {
-	char path[PATH_MAX];
-
-	entry = mt_preload_expand(entry, path, sizeof(path));
 	return strchr(entry, '/') && !strchr(entry, '$') && access(entry, R_OK) != 0;
 }
 

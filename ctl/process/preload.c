@@ -1,10 +1,7 @@
 #include "ctl/process/preload.h"
 
-#include <ctype.h>
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
-#include <gnu/libc-version.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,10 +38,12 @@ static bool own_directory(char *out, size_t out_bytes)
 }
 
 /* realpath(3) makes the path absolute, so that it stays valid after a chdir(2). */
-static bool try_path(const char *path, char *out, size_t out_bytes)
+static bool try_path(const char *directory, const char *below, const char *name, char *out,
+		     size_t out_bytes)
 {
-	char resolved[PATH_MAX];
+	char path[2 * PATH_MAX], resolved[PATH_MAX];
 
+	snprintf(path, sizeof(path), "%s%s%s/%s", directory, *below ? "/" : "", below, name);
 	if (access(path, R_OK) != 0 || !realpath(path, resolved))
 		return false;
 	return (size_t)snprintf(out, out_bytes, "%s", resolved) < out_bytes;
@@ -52,20 +51,18 @@ static bool try_path(const char *path, char *out, size_t out_bytes)
 
 bool mt_install_dir_find(const char *name, const char *below, char *out, size_t out_bytes)
 {
-	char own[PATH_MAX], path[2 * PATH_MAX];
+	char own[PATH_MAX], directory[PATH_MAX + 64];
 
 	if (own_directory(own, sizeof(own))) {
-		snprintf(path, sizeof(path), "%s/%s", own, name);
-		if (try_path(path, out, out_bytes))
+		if (try_path(own, "", name, out, out_bytes))
 			return true;
 		for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
-			snprintf(path, sizeof(path), "%s%s/%s/%s", own, libraries[i], below, name);
-			if (try_path(path, out, out_bytes))
+			snprintf(directory, sizeof(directory), "%s%s", own, libraries[i]);
+			if (try_path(directory, below, name, out, out_bytes))
 				return true;
 		}
 	}
-	snprintf(path, sizeof(path), MT_LIBDIR "/%s/%s", below, name);
-	return *MT_LIBDIR && try_path(path, out, out_bytes);
+	return *MT_LIBDIR && try_path(MT_LIBDIR, below, name, out, out_bytes);
 }
 
 /* Returns the directories that were searched, as text: "beside mtctl, in ../lib or in /opt/lib". */
@@ -79,37 +76,28 @@ static const char *install_dir_searched(void)
 
 #define SEPARATORS " :" /* ld.so(8) */
 
-/* $LIB is the directory of libc, without /usr: lib64, lib/x86_64-linux-gnu. */
-static int library_directory(const char **out)
+/* Makes the path absolute, so that it stays valid after a chdir(2). */
+static bool resolve(const char *path, char *out, size_t out_bytes)
 {
-	Dl_info libc;
+	char resolved[PATH_MAX];
 
-	if (!dladdr(gnu_get_libc_version(), &libc))
-		return 0;
-	*out = libc.dli_fname + (strncmp(libc.dli_fname, "/usr/", 5) == 0 ? 5 : 1);
-	return (int)(mt_text_basename(*out) - *out - 1);
-}
-
-const char *mt_preload_expand(const char *entry, char *out, size_t out_bytes)
-{
-	const char *dollar = strchr(entry, '$'), *directory = "";
-	bool is_braced = dollar && strncmp(dollar, "${LIB}", 6) == 0;
-	int length = library_directory(&directory);
-
-	if (!is_braced && (!dollar || strncmp(dollar, "$LIB", 4) != 0 || isalnum(dollar[4])))
-		return entry;
-	snprintf(out, out_bytes, "%.*s%.*s%s", (int)(dollar - entry), entry, length, directory,
-		 dollar + (is_braced ? 6 : 4));
-	return out;
+	if (access(path, R_OK) != 0 || !realpath(path, resolved))
+		return false;
+	snprintf(out, out_bytes, "%s", resolved);
+	return true;
 }
 
 enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_error_reason *why)
 {
 	const char *named = getenv("MTSHIM_LIBRARY");
-	char path[PATH_MAX];
 
-	if (named && *named &&
-	    !try_path(mt_preload_expand(named, path, sizeof(path)), out, out_bytes))
+	/* ${LIB} and the like are the loader's to expand: it says if the file is not there */
+	if (named && (strstr(named, "$LIB") || strstr(named, "${")) &&
+	    !strpbrk(named, SEPARATORS)) {
+		snprintf(out, out_bytes, "%s", named);
+		return MT_ERR_OK;
+	}
+	if (named && *named && !resolve(named, out, out_bytes))
 		return mt_error_because(why, MT_ERR_UNKNOWN, "MTSHIM_LIBRARY=%.200s: no such file",
 					named);
 	if (!(named && *named) && !mt_install_dir_find(MT_SHIM_NAME, "", out, out_bytes))
@@ -138,11 +126,10 @@ bool mt_preload_is_shim(const char *entry)
 {
 	bool is_found = strcmp(mt_text_basename(entry), MT_SHIM_NAME) == 0;
 	size_t length = 0;
-	char *head, path[PATH_MAX];
+	char *head;
 
 	if (is_found || !strchr(entry, '/')) /* else the loader searches for it */
 		return is_found;
-	entry = mt_preload_expand(entry, path, sizeof(path));
 	head = mt_read_file_first(entry, HEAD_BYTES, &length);
 	is_found = head && is_marked(head, length);
 	free(head);

@@ -15,10 +15,6 @@ enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_error_reason 
  * the shim cannot reach that program. Returns MT_EXIT_OK, or an exit code after a message. */
 enum mt_exit mt_preload_prepare(const char *program);
 
-/* Returns an entry of LD_PRELOAD, or a copy in `out` with $LIB and ${LIB} as the loader replaces them
- * (ld.so(8)). */
-const char *mt_preload_expand(const char *entry, char *out, size_t out_bytes);
-
 /* Returns whether an entry of LD_PRELOAD is the shim, by its name or by its file's head. */
 bool mt_preload_is_shim(const char *entry);
 

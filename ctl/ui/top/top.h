@@ -398,8 +398,6 @@ void mt_top_model_fold_toggle(struct mt_top_model *model);
 /* Folds all processes that have children; unfolds all if any is folded. */
 void mt_top_model_fold_all(struct mt_top_model *model);
 
-/* Draws the list of processes: its heading and its lines. Pure. */
-
 /* The lines above the list: a title, meters (machine, limit, swap, GPUs) and the sums of all
  * processes. Pure. */
 
