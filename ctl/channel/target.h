@@ -95,9 +95,6 @@ enum mt_exit mt_target_find_all(char **words, size_t count, struct mt_process **
 /* Reads the file of target->process. MT_EXIT_NOTHING for a process that is asleep. */
 enum mt_exit mt_target_load(struct mt_target *target);
 
-/* Processes by name: by that of the command, "python3", or of the
- * script that an interpreter runs, "train.py". One thread may call. */
-
 /* Writes the name of the script that a command line runs, without its folder: of "python3 -u
  * /srv/train.py --fast" it is "train.py", of "python3 -m http.server" it is "http.server". Writes
  * "" if the command is no interpreter, or runs no script. Pure. */
@@ -140,9 +137,6 @@ json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *cleanup);
 /* Prints the out-of-memory reports of devices and of MT_RSS_LIMIT_MB to stdout, the oldest first.
  * indented: on several lines, else on one. */
 void mt_stats_json_print_oom(const struct mt_target *target, bool indented);
-
-/* The memory limit that the shim in a process uses. One thread may
- * call. */
 
 /* Finds the limit that the process publishes, which includes MT_LIMIT_MB and MT_CGROUP, and reads
  * what is used of it now: far from a limit, the process publishes an upper bound only. If the

@@ -565,8 +565,6 @@ json_t *mt_finding_json(const struct mt_finding *finding);
  * command too. */
 json_t *mt_findings_json(const struct mt_diagnosis *of, size_t from);
 
-/* A recording as the facts that diagnose evaluates. For one thread. */
-
 /* Fills *out with what a recording has of its root, for mt_diagnose_decide: as many samples as fit,
  * of each part of the time the lowest and the highest. Nothing is asked of a process. */
 void mt_recorded_facts(const struct mt_recording *recording, struct mt_facts *out);

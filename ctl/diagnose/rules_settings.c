@@ -238,7 +238,7 @@ void mt_rule_refaulted(const struct mt_facts *facts, struct mt_diagnosis *out)
 	       cost_pct = ((double)now->purge_cost_ns + (double)now->refault_cost_ns) /
 			  (mt_diagnose_awake_s(facts) * 1e7);
 	uint64_t budget_pct = setting(facts, "budget_pct");
-	char patience[48], keeps[48], from_start[32] = "";
+	char patience[48], keeps[48];
 	struct mt_finding *finding;
 	bool is_paid;
 
@@ -248,9 +248,6 @@ void mt_rule_refaulted(const struct mt_facts *facts, struct mt_diagnosis *out)
 		return;
 	is_paid = cost_pct <=
 		  (double)budget_pct + MT_BUDGET_FIRST_MS / 10.0 / mt_diagnose_awake_s(facts);
-	if (is_paid && cost_pct > (double)budget_pct)
-		snprintf(from_start, sizeof(from_start), " and its first %.1f s",
-			 MT_BUDGET_FIRST_MS / 1000.0);
 	finding = mt_finding_note(
 		out, MT_NOTE, "idle", NULL,
 		"of %s that %s returned about %s were taken back, which cost %.1f %% of the time "
@@ -258,8 +255,11 @@ void mt_rule_refaulted(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_text_bytes(now->purged_bytes).text,
 		mt_text_counted(now->purge_count, "purge", "purges").text,
 		mt_text_bytes(mt_min_u64(mt_text_round_u64(back), now->purged_bytes)).text,
-		cost_pct, is_paid ? "within" : "above", budget_pct, from_start, patience, keeps,
-		is_paid ? " instead" : "");
+		cost_pct, is_paid ? "within" : "above", budget_pct,
+		is_paid && cost_pct > (double)budget_pct
+			? mt_text_format(" and its first %.1f s", MT_BUDGET_FIRST_MS / 1000.0).text
+			: "",
+		patience, keeps, is_paid ? " instead" : "");
 	if (!is_paid)
 		mt_finding_set(finding, facts, patience);
 }

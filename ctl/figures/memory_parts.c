@@ -237,6 +237,7 @@ void mt_tree_sums_read(struct mt_process_tree_sums *sums, const struct mt_stats_
 		if (figure->from_offset < sizeof(*now))
 			memcpy(sum_in(figure, sums), (const char *)now + figure->from_offset,
 			       sizeof(uint64_t));
+	sums->parts.is_known = mt_memory_parts_are_known(now);
 	sums->gpu_bytes = now->gpu_reserved_bytes + now->gpu_other_bytes;
 	sums->resident_bytes = mt_max_u64(now->heap_resident_bytes, now->heap_active_bytes);
 	sums->fragmented_bytes = fragmented_bytes(now);

@@ -101,9 +101,6 @@ bool mt_units_duration(const char *text, double *out_s);
 /* Reads a percentage from 0 to 100: 85, 85%, 2.5 %. */
 bool mt_units_percent(const char *text, double *out);
 
-/* Text in HTML, SVG and XML. Any thread may call, one at a time for a
- * file. */
-
 /* Writes text for the content of an element, or for an attribute in quotes of either kind. Other
  * characters than & < > " ' are written as they are: clean the text of a process first
  * (mt_text_clean_utf8). */

@@ -10,8 +10,6 @@
 #include "ctl/output/error.h"
 #include "ctl/process/process.h"
 
-/* Replies: a status, a body, and the headers that all replies have. */
-
 /* The response is destroyed when it is queued, unless `kept`: then its owner destroys it. */
 struct mt_response {
 	unsigned status;

@@ -11,9 +11,6 @@
 #include "ctl/output/cells.h"
 #include "ctl/process/limit.h"
 
-/* One process in the list: plain values, from its published ones and from
- * earlier updates, and the columns that show them. Pure. */
-
 /* ---- history ---- */
 
 /* Memory of a process over the last 15 minutes: the samples that its own ring had when top first
@@ -260,8 +257,6 @@ void mt_top_page_free(struct mt_top_page *page);
 void mt_top_page_draw(const struct mt_top_page *page, struct mt_cells *canvas,
 		      struct mt_cell_place from, size_t *first);
 
-/* The meaning of keys, columns and colours, for the help screen and for `mtctl top --help`. */
-
 /* Appends the help to the page. */
 void mt_top_help_fill(struct mt_top_page *page);
 
@@ -397,9 +392,6 @@ void mt_top_model_fold_toggle(struct mt_top_model *model);
 
 /* Folds all processes that have children; unfolds all if any is folded. */
 void mt_top_model_fold_all(struct mt_top_model *model);
-
-/* The lines above the list: a title, meters (machine, limit, swap, GPUs) and the sums of all
- * processes. Pure. */
 
 /* All data of a frame. */
 struct mt_top_frame {
