@@ -187,16 +187,15 @@ static bool poll(struct mt_control_call *call, struct mt_stats_head *head, enum 
 	if (may_become_valid(call, *error) || (!*error && mt_clock_now_ns() < call->deadline_ns))
 		return false;
 	if (!*error)
-		*error = mt_error_because(why, MT_ERR_TIMEOUT, "no answer in time%s",
-					  call->changed_user
-						  ? ": it has changed its user, and cannot write "
-						    "its files as who it is now"
-					  : mt_stats_dir_in_chroot(&call->process)
-						  ? ": it has called chroot since it woke up, and "
-						    "cannot reach its files"
-					  : mt_process_read_stat(&now) && now.is_stopped
-						  ? ": it is stopped (by a signal or a debugger)"
-						  : "");
+		*error = mt_error_because(
+			why, MT_ERR_TIMEOUT, "no answer in time%s",
+			call->changed_user ? ": it has changed its user, and cannot write "
+					     "its files as who it is now"
+			: mt_stats_dir_in_chroot(&call->process)
+				? ": it has called chroot since it woke up, and "
+				  "cannot reach its files"
+			: mt_process_read_stat(&now) && now.is_stopped ? ": it is " MT_STOPPED
+								       : "");
 	return true;
 }
 

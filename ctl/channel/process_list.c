@@ -322,7 +322,7 @@ static void set_sums(json_t *object, const char *name, const struct mt_process_t
 {
 	json_t *member = json_object();
 
-	mt_tree_sums_set_json(member, sums, MT_SUM_heap | MT_SUM_gpu, true);
+	mt_tree_sums_set_json(member, sums, MT_SUM_gpu, true);
 	mt_json_set(member, "parts", mt_memory_parts_json(&sums->parts));
 	mt_json_set(object, name, member);
 }
@@ -349,9 +349,7 @@ static json_t *entry_json(const struct mt_process_list *processes,
 	mt_json_set_text(object, "title", title);
 	mt_json_set_text_or_null(object, "rank", entry->head.rank);
 	mt_json_set_text(object, "state", mt_process_state_word(entry->state));
-	mt_tree_sums_set_json(object, &entry->own,
-			      (awake ? MT_SUM_heap : 0u) | (entry->uses_cuda ? MT_SUM_gpu : 0u),
-			      true);
+	mt_tree_sums_set_json(object, &entry->own, entry->uses_cuda ? MT_SUM_gpu : 0u, true);
 	mt_json_set(object, "parts", awake ? mt_memory_parts_json(&entry->own.parts) : json_null());
 	mt_json_set_u64_if(object, "records_count", awake, entry->head.cleanups_count);
 	mt_json_set_u64_if(object, "purged_bytes", awake, entry->head.snapshot.purged_bytes);

@@ -17,11 +17,6 @@ struct reading {
 	bool *taken; /* for each of processes.all */
 };
 
-bool mt_member_is_awake(const struct mt_member *member)
-{
-	return member->process.shimmed && member->state == MT_PROCESS_AWAKE;
-}
-
 const char *mt_member_state_word(const struct mt_member *member)
 {
 	return member->process.shimmed ? mt_process_state_word(member->state) : "plain";
@@ -147,7 +142,6 @@ static void add_member(struct mt_process_tree *tree, const struct mt_member *mem
 	mt_process_tree_member_sums(member, &own);
 	mt_tree_sums_add(&tree->sums, &own);
 	tree->unknown_count += !member->memory_known;
-	tree->awake_count += mt_member_is_awake(member);
 	tree->forks_count += member->fork.is_fork;
 	tree->uses_cuda |= member->uses_cuda;
 }
@@ -219,9 +213,8 @@ json_t *mt_process_tree_sums_json(const struct mt_process_tree *tree)
 	bool copies = tree->detail == MT_PROCESS_TREE_MAPPINGS;
 	json_t *object = json_object();
 
-	mt_tree_sums_set_json(
-		object, &tree->sums,
-		MT_SUM_memory | MT_SUM_heap | MT_SUM_gpu | (copies ? MT_SUM_fork : 0u), false);
+	mt_tree_sums_set_json(object, &tree->sums,
+			      MT_SUM_memory | MT_SUM_gpu | (copies ? MT_SUM_fork : 0u), false);
 	mt_json_set_u64(object, "processes_count", tree->count);
 	mt_json_set_u64_if(object, "forks_count", copies, tree->forks_count);
 	mt_json_set_u64(object, "unknown_count", tree->unknown_count);

@@ -30,7 +30,6 @@ struct mt_process_tree {
 	struct mt_member *list;
 	size_t count;
 	size_t unknown_count; /* members whose memory could not be read */
-	size_t awake_count;
 	/* members that share an address space with their parent, copy-on-write */
 	size_t forks_count;
 	bool uses_cuda;
@@ -47,8 +46,6 @@ void mt_process_tree_free(struct mt_process_tree *tree);
 
 /* Writes the figures of one member to *out, 0 for what is not known. */
 void mt_process_tree_member_sums(const struct mt_member *member, struct mt_process_tree_sums *out);
-
-bool mt_member_is_awake(const struct mt_member *member);
 
 /* Returns "asleep", "awake" or "refused"; "plain" for a member without the shim, and for one whose
  * maps cannot be read in time. */

@@ -236,6 +236,7 @@ void mt_stats_json_print_oom(const struct mt_target *target, bool indented)
 {
 	json_t *root = mt_process_json(&target->process);
 
+	mt_json_set_u64(root, "time_ns", target->file.head.time_ns);
 	mt_json_set_u64(root, "ooms_count", target->file.head.ooms_count);
 	mt_json_set_u64(root, "num_ooms", target->file.head.snapshot.gpu_num_ooms);
 	mt_json_set(root, "ooms", ooms_json(&target->file));

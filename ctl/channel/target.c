@@ -1,5 +1,6 @@
 #include "ctl/channel/target.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -306,28 +307,42 @@ static bool is_small(const struct mt_process *process)
 	return anon_kb / 1024 < min_mb;
 }
 
-static bool is_off(const struct mt_process *process)
+/* Returns whether a title that the program has written over its arguments has destroyed its
+ * environment. */
+static bool has_lost_environ(const struct mt_process *process)
+{
+	size_t length = 0;
+	char *list = mt_process_read_memory(process->pid, "environ", &length);
+	bool is_lost = list && length && !strchr(list, '=');
+
+	free(list);
+	return is_lost;
+}
+
+/* The shim decides by the name in argv[0] at the start, which a title hides. */
+static enum mt_asleep decide(const struct mt_process *process)
 {
 	const struct mt_option_row row = {.kind = MT_KIND_bool, .max = 1};
 	struct mt_config config = *mt_config();
 	char *name = mt_process_read(process->pid, "cmdline", NULL), given[8];
-	bool is_admitted;
+	bool is_admitted, is_hidden = name && strpbrk(name, " :");
 
 	(void)mt_process_environ(process->pid, "MT_ONLY", config.only, sizeof(config.only));
 	(void)mt_process_environ(process->pid, "MT_EXCLUDE", config.exclude,
 				 sizeof(config.exclude));
 	if (mt_process_environ(process->pid, "MT_ENABLE", given, sizeof(given)))
 		(void)mt_config_value_parse(&row, given, &config.enable);
+	is_hidden = is_hidden && config.enable && (*config.only || *config.exclude);
 	is_admitted = mt_config_admits(&config, name);
 	free(name);
-	return !is_admitted;
+	return is_hidden ? MT_ASLEEP_RECORDED : is_admitted ? MT_ASLEEP_LITTLE : MT_ASLEEP_OFF;
 }
 
 enum mt_asleep mt_target_asleep(const struct mt_process *process)
 {
-	return is_off(process)     ? MT_ASLEEP_OFF
-	       : is_small(process) ? MT_ASLEEP_SMALL
-				   : MT_ASLEEP_LITTLE;
+	enum mt_asleep reason = has_lost_environ(process) ? MT_ASLEEP_RECORDED : decide(process);
+
+	return reason == MT_ASLEEP_LITTLE && is_small(process) ? MT_ASLEEP_SMALL : reason;
 }
 
 const char *mt_target_asleep_text(enum mt_asleep reason)

@@ -74,7 +74,8 @@ enum mt_asleep {
 #undef X
 };
 
-/* Returns why a process without files is asleep, by its status, command line and environment. */
+/* Returns why a process without files is asleep, by its status, command line and environment.
+ * RECORDED: one of the reasons, since a title of its own hides its name or its environment. */
 enum mt_asleep mt_target_asleep(const struct mt_process *process);
 const char *mt_target_asleep_text(enum mt_asleep reason);
 
@@ -93,9 +94,6 @@ enum mt_exit mt_target_find_all(char **words, size_t count, struct mt_process **
 
 /* Reads the file of target->process. MT_EXIT_NOTHING for a process that is asleep. */
 enum mt_exit mt_target_load(struct mt_target *target);
-
-/* Processes by name: by that of the command, "python3", or of the
- * script that an interpreter runs, "train.py". One thread may call. */
 
 /* Writes the name of the script that a command line runs, without its folder: of "python3 -u
  * /srv/train.py --fast" it is "train.py", of "python3 -m http.server" it is "http.server". Writes
@@ -139,9 +137,6 @@ json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *cleanup);
 /* Prints the out-of-memory reports of devices and of MT_RSS_LIMIT_MB to stdout, the oldest first.
  * indented: on several lines, else on one. */
 void mt_stats_json_print_oom(const struct mt_target *target, bool indented);
-
-/* The memory limit that the shim in a process uses. One thread may
- * call. */
 
 /* Finds the limit that the process publishes, which includes MT_LIMIT_MB and MT_CGROUP, and reads
  * what is used of it now: far from a limit, the process publishes an upper bound only. If the

@@ -171,7 +171,9 @@ static void print_allocator(const struct mt_look *look)
 		       look->allocator_file[0] ? look->allocator_file : "libc");
 		break;
 	case MT_LOOK_ASLEEP:
-		puts("  glibc, or the shim's jemalloc: which of them, only an awake process tells");
+		puts("  glibc, the shim's jemalloc or a malloc of the program's own: which, only "
+		     "an "
+		     "awake process tells");
 		break;
 	case MT_LOOK_STATIC:
 		puts("  cannot be told: the program is linked statically");

@@ -123,22 +123,25 @@ static void add_columns(const struct view *view, struct mt_table *table)
 	mt_table_add_columns(table, "<COMMAND");
 }
 
+static unsigned flag(unsigned which, bool is_set)
+{
+	return is_set ? which : 0;
+}
+
 /* A star: the figure is older than the RSS beside it. entry NULL: the line of all. */
 static void add_sums(const struct view *view, struct mt_table *table,
 		     const struct mt_process_list_entry *entry)
 {
 	const struct mt_process_tree_sums *sums = entry ? &entry->own : &view->processes->total,
 					  *tree = entry ? &entry->tree : &view->processes->total;
-	unsigned has = MT_SUM_any;
+	unsigned has = MT_SUM_any | flag(MT_SUM_heap, sums->parts.is_known) |
+		       flag(MT_SUM_awake, !entry || entry->state == MT_PROCESS_AWAKE) |
+		       flag(MT_SUM_gpu, !entry || entry->uses_cuda);
 
-	if (!entry ||
-	    (entry->state == MT_PROCESS_AWAKE && mt_memory_parts_are_known(&entry->head.snapshot)))
-		has |= MT_SUM_heap;
-	if (!entry || entry->uses_cuda)
-		has |= MT_SUM_gpu;
 	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++) {
 		bool is_known = figure->cell & has;
-		bool is_outdated = figure->cell == MT_SUM_heap && entry && entry->is_outdated;
+		bool is_outdated =
+			figure->cell & (MT_SUM_heap | MT_SUM_awake) && entry && entry->is_outdated;
 
 		if (begins_gpu(figure))
 			mt_table_add_bytes(table, true, tree->rss_bytes);
@@ -231,23 +234,18 @@ static void print_pids(const struct mt_process_list *processes)
 
 /* Process trees by the kernel's account of every page, with shared and copied memory. */
 
-static unsigned flag(unsigned which, bool is_set)
-{
-	return is_set ? which : 0;
-}
-
 static unsigned flags_of_tree(const struct mt_process_tree *tree)
 {
 	return MT_SUM_any | flag(MT_SUM_fork, tree->forks_count) |
 	       flag(MT_SUM_shm, tree->sums.shm_bytes) | flag(MT_SUM_swap, tree->sums.swap_bytes) |
-	       flag(MT_SUM_heap, tree->awake_count) | flag(MT_SUM_gpu, tree->uses_cuda);
+	       flag(MT_SUM_heap, tree->sums.parts.is_known) | flag(MT_SUM_gpu, tree->uses_cuda);
 }
 
 static unsigned flags_of_member(const struct mt_member *member)
 {
 	return MT_SUM_any | flag(MT_SUM_memory, member->memory_known) |
 	       flag(MT_SUM_fork, member->fork.is_fork) |
-	       flag(MT_SUM_heap, mt_member_is_awake(member)) | flag(MT_SUM_gpu, member->uses_cuda);
+	       flag(MT_SUM_heap, member->heap.parts.is_known) | flag(MT_SUM_gpu, member->uses_cuda);
 }
 
 static void add_figures(struct mt_table *table, const struct mt_process_tree *tree,

@@ -604,6 +604,7 @@ void mt_stat_print_oom_text(const struct mt_target *target)
 	const struct mt_stats_file *file = &target->file;
 	uint64_t ooms = file->head.ooms_count, limit_reports = file->head.limit_reports_count,
 		 shown = 0;
+	bool uses_cuda = mt_stats_file_uses_cuda(&file->head);
 
 	for (uint64_t back = MT_OOMS_COUNT; back-- > 0;) {
 		const struct mt_stats_oom *oom = mt_stats_file_oom(file, ooms - back);
@@ -632,5 +633,8 @@ void mt_stat_print_oom_text(const struct mt_target *target)
 		       "not there\n",
 		       mt_text_count(file->head.snapshot.gpu_num_ooms).text);
 	else
-		puts("no out-of-memory error has reached this program");
+		printf("no out-of-memory error has reached this program%s%s%s\n",
+		       uses_cuda ? ", by its figures of " : "",
+		       uses_cuda ? mt_text_clock(file->head.time_ns).text : "",
+		       uses_cuda ? "; one counts after 5 s, unless the program overcomes it" : "");
 }

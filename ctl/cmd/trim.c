@@ -196,7 +196,9 @@ static void print_cleanup(const struct mt_process *process, const struct mt_stat
 	       mt_text_ns(mt_cleanup_cost_ns(cleanup)).text);
 	add_layer(table, "  RSS", cleanup->rss_before_bytes, cleanup->rss_after_bytes);
 	add_layer(table, "  RssAnon", cleanup->anon_before_bytes, cleanup->anon_after_bytes);
-	add_layer(table, "  heap live", cleanup->live_before_bytes, cleanup->live_after_bytes);
+	if (cleanup->live_before_bytes)
+		add_layer(table, "  heap live", cleanup->live_before_bytes,
+			  cleanup->live_after_bytes);
 	if (cleanup->gpu_before_bytes)
 		add_layer(table, "  GPU in use", cleanup->gpu_before_bytes,
 			  cleanup->gpu_after_bytes);

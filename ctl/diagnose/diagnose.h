@@ -264,6 +264,7 @@ struct mt_facts {
 	struct mt_diagnose_group group;
 	struct mt_limit limit;
 	bool limit_known;
+	uint64_t full_pids_max; /* asleep: pids.max, if it has refused threads; 0: it has not */
 	/* addresses of shared memory without a name (MAP_ANONYMOUS, System V): of a fixed size,
 	 * such as PostgreSQL's buffers, which become resident as they are used */
 	uint64_t shared_fixed_bytes;
@@ -424,6 +425,12 @@ static inline const struct mt_sample *mt_facts_last(const struct mt_facts *facts
 	return &facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
 }
 
+/* Why its figures are old. */
+static inline const char *mt_facts_silence(const struct mt_facts *facts)
+{
+	return facts->is_stopped ? "it is " MT_STOPPED : "it does not reply";
+}
+
 /* From the first sample to the last one. */
 static inline double mt_facts_seconds(const struct mt_facts *facts)
 {
@@ -557,8 +564,6 @@ json_t *mt_finding_json(const struct mt_finding *finding);
 /* Returns an array of the findings from this one on, each with its id, verdict, environment and
  * command too. */
 json_t *mt_findings_json(const struct mt_diagnosis *of, size_t from);
-
-/* A recording as the facts that diagnose evaluates. For one thread. */
 
 /* Fills *out with what a recording has of its root, for mt_diagnose_decide: as many samples as fit,
  * of each part of the time the lowest and the highest. Nothing is asked of a process. */

@@ -247,6 +247,24 @@ void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_gro
 	mt_text_clean(out->directory, sizeof(out->directory));
 }
 
+/* Returns pids.max of its cgroup, if it has refused a thread; else 0. cgroup v1 has a tree of its
+ * own for it. */
+static uint64_t full_pids_max(const struct mt_process *process)
+{
+	char *list = mt_process_read(process->pid, "cgroup", NULL), directory[512];
+	const char *old = list ? strstr(list, ":pids:/") : NULL,
+		   *path = old    ? old
+			   : list ? strstr(list, "0::/")
+				  : NULL;
+
+	path = path ? strchr(path, '/') : "";
+	snprintf(directory, sizeof(directory), "/sys/fs/cgroup%s%.*s", old ? "/pids" : "",
+		 (int)strcspn(path, "\n"), path);
+	free(list);
+	return number_in(directory, "pids.events", "max") ? number_in(directory, "pids.max", NULL)
+							  : 0;
+}
+
 /* ---- requests ---- */
 
 static void read_classes(const struct mt_process *process, struct mt_diagnose_classes *out)
@@ -681,6 +699,7 @@ static void read_limits(struct mt_facts *facts)
 		mt_process_limit_find(&facts->process, facts->awake ? &facts->last : NULL,
 				      &facts->limit) == MT_ERR_OK;
 	mt_diagnose_read_group(facts, &facts->group);
+	facts->full_pids_max = facts->asleep ? full_pids_max(&facts->process) : 0;
 	/* from here on it is printed, and not opened */
 	mt_text_clean(facts->limit.source, sizeof(facts->limit.source));
 }
@@ -698,11 +717,10 @@ enum mt_err mt_diagnose_look(const struct mt_process *process, bool is_cached,
 	if (!is_cached)
 		mt_control_file_refresh(process);
 	error = read_published(facts, why);
-	if (facts->awake) {
-		age_ns = mt_sat_sub(mt_clock_realtime_ns(), head->time_ns);
-		facts->old_ns = age_ns > (is_cached ? OLD_NS : SILENT_NS) ? age_ns : 0;
-	}
 	(void)mt_diagnose_sample_now(facts, 0);
+	age_ns = mt_sat_sub(mt_clock_realtime_ns(), head->time_ns);
+	if (facts->awake && (facts->is_stopped || age_ns > (is_cached ? OLD_NS : SILENT_NS)))
+		facts->old_ns = age_ns;
 	read_limits(facts);
 	/* it takes its files with it */
 	if (error && !mt_process_is_alive(process))
@@ -774,7 +792,8 @@ static void end(struct mt_facts *facts, const struct mt_diagnose_options *option
 	/* each request would wait in full, half a minute together, with the others of a tree after
 	 * it */
 	if (facts->silent_count && !mt_control_file_refresh(&facts->process)) {
-		snprintf(facts->trim.why_not, sizeof(facts->trim.why_not), "it does not reply");
+		snprintf(facts->trim.why_not, sizeof(facts->trim.why_not), "%s",
+			 mt_facts_silence(facts));
 		facts->trim.requested = options->trim;
 		end_profile(facts, facts->profile);
 		return;

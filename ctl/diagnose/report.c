@@ -114,9 +114,8 @@ static void print_sampling(const struct mt_facts *facts, const struct mt_diagnos
 		       mt_diagnose_confidence_word(diagnosis->list[0].confidence),
 		       diagnosis->list[0].confidence * 100);
 	putchar('.');
-	if (facts->silent_count && !facts->ended && !facts->is_stopped)
-		printf("\n  It does not answer (stopped, or it hangs): the figures of its heap are "
-		       "old.");
+	if (facts->silent_count && !facts->ended)
+		printf("\n  The figures of its heap are old: %s.", mt_facts_silence(facts));
 	else if (facts->trim.requested && !facts->trim.done)
 		printf("\n  The requested cleanup got no reply: %s.", facts->trim.why_not);
 	else if (facts->trim.done && facts->is_python && facts->trim.level == MT_LEVEL_PURGE)

@@ -438,7 +438,8 @@ void mt_rule_private_allocator(const struct mt_facts *facts, struct mt_diagnosis
 	bytes = mt_sat_sub(bytes, last->gpu_pinned_bytes);
 	for (size_t i = 0; i < facts->foreign_count; i++)
 		is_managed &= facts->foreign[i].is_managed;
-	if (!facts->foreign_count || (!grows && (is_managed || !is_part(bytes, last->anon_bytes))))
+	if (facts->full_pids_max || !facts->foreign_count ||
+	    (!grows && (is_managed || !is_part(bytes, last->anon_bytes))))
 		return;
 	finding = mt_finding_add(out, MT_VERDICT_PRIVATE,
 				 grows ? out->outside.slope * MT_DIAGNOSE_HORIZON_S : (double)bytes,

@@ -246,17 +246,20 @@ void mt_rule_refaulted(const struct mt_facts *facts, struct mt_diagnosis *out)
 	    !(cost_pct >= REFAULT_COST_PCT) || !now->purge_count ||
 	    !find_patience(facts, patience, keeps, sizeof(patience)))
 		return;
-	/* 0.3 s come on top (purge/policy.h) */
-	is_paid = cost_pct <= (double)budget_pct + 30 / mt_diagnose_awake_s(facts);
+	is_paid = cost_pct <=
+		  (double)budget_pct + MT_BUDGET_FIRST_MS / 10.0 / mt_diagnose_awake_s(facts);
 	finding = mt_finding_note(
 		out, MT_NOTE, "idle", NULL,
 		"of %s that %s returned about %s were taken back, which cost %.1f %% of the time "
-		"with the page faults, %s MT_BUDGET_PCT=%" PRIu64 ": %s would keep %s resident%s",
+		"with the page faults, %s MT_BUDGET_PCT=%" PRIu64 "%s: %s would keep %s resident%s",
 		mt_text_bytes(now->purged_bytes).text,
 		mt_text_counted(now->purge_count, "purge", "purges").text,
 		mt_text_bytes(mt_min_u64(mt_text_round_u64(back), now->purged_bytes)).text,
-		cost_pct, is_paid ? "within" : "above", budget_pct, patience, keeps,
-		is_paid ? " instead" : "");
+		cost_pct, is_paid ? "within" : "above", budget_pct,
+		is_paid && cost_pct > (double)budget_pct
+			? mt_text_format(" and its first %.1f s", MT_BUDGET_FIRST_MS / 1000.0).text
+			: "",
+		patience, keeps, is_paid ? " instead" : "");
 	if (!is_paid)
 		mt_finding_set(finding, facts, patience);
 }

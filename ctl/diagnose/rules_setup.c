@@ -28,9 +28,8 @@ static void add_fact(struct mt_diagnosis *out, const char *label, const char *te
 void mt_rule_silent(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	if (facts->old_ns)
-		mt_finding_note(out, MT_WARN, "silent", NULL,
-				"it does not reply: its figures are %s old",
-				mt_text_span(facts->old_ns).text);
+		mt_finding_note(out, MT_WARN, "silent", NULL, "%s: its figures are %s old",
+				mt_facts_silence(facts), mt_text_span(facts->old_ns).text);
 }
 
 void mt_rule_old_library(const struct mt_facts *facts, struct mt_diagnosis *out)

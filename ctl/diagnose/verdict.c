@@ -1,5 +1,6 @@
 /* ctl/diagnose/verdict.c -- trends, growth without a reason, and the verdict: the weightiest cause,
  * or healthy, or why nothing can be said. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -200,7 +201,7 @@ static void show_uncounted_bytes(const struct mt_facts *facts, struct mt_finding
 	bool is_managed;
 	const char *owner = past_malloc_owner(facts, &is_managed);
 
-	if (!bytes)
+	if (!bytes || facts->full_pids_max)
 		return;
 	mt_finding_bytes(finding, "anonymous, by the kernel", "anon_bytes",
 			 mt_facts_last(facts)->anon_bytes);
@@ -228,7 +229,14 @@ void mt_rule_past_malloc(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 	if (!is_mostly_uncounted(facts) || is_managed || out->anon.shape == MT_TREND_GROWS)
 		return;
-	finding = owner ? mt_finding_add(out, MT_VERDICT_PRIVATE, (double)bytes, 0.8,
+	finding =
+		facts->full_pids_max
+			? mt_finding_add(
+				  out, MT_VERDICT_UNKNOWN, (double)bytes, 0.8,
+				  "the worker thread of the library could not start: pids.max of "
+				  "the cgroup (%" PRIu64 ") has refused threads",
+				  facts->full_pids_max)
+		: owner ? mt_finding_add(out, MT_VERDICT_PRIVATE, (double)bytes, 0.8,
 					 "%s of anonymous memory pass malloc by, and the shim: %s",
 					 mt_text_bytes(bytes).text, owner)
 			: mt_finding_add(out, MT_VERDICT_UNKNOWN, (double)bytes, 0.8,
@@ -239,6 +247,9 @@ void mt_rule_past_malloc(const struct mt_facts *facts, struct mt_diagnosis *out)
 	show_uncounted_bytes(facts, finding);
 	show_sleep(facts, finding);
 	show_range("RSS", "rss_slope_bytes_per_s", &out->rss, finding);
+	if (facts->full_pids_max)
+		mt_finding_advise(finding, "Raise pids.max (docker run --pids-limit, TasksMax= of "
+					   "systemd), and restart it.");
 	if (mt_facts_variable(facts, "PYTHONMALLOC") && facts->is_python)
 		mt_finding_advise(finding, "Restart it without PYTHONMALLOC: Python's objects then "
 					   "live where the shim can purge (MT_PYTHON_MALLOC).");
@@ -609,8 +620,7 @@ static bool decide_stopped(const struct mt_facts *facts, struct mt_diagnosis *ou
 	if (!facts->is_stopped || (out->count && out->list[0].confidence >= MT_DIAGNOSE_CONFIDENT))
 		return false;
 	out->count = 0;
-	finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9,
-				 "the process is stopped (by a signal or a debugger)");
+	finding = mt_finding_add(out, MT_VERDICT_UNKNOWN, 0, 0.9, "the process is " MT_STOPPED);
 	show_seen(facts, finding);
 	mt_finding_advise(finding, "Let it run (kill -CONT PID), and diagnose it again.");
 	return true;

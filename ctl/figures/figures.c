@@ -27,6 +27,12 @@ struct device_known {
 	MT_DEVICE_FIELDS(X) PSEUDO_MEMBERS
 };
 #undef X
+#define X(name, known, figure) uint64_t name;
+struct sample_known {
+	uint64_t time_ns;
+	MT_SAMPLE_FIELDS(X) PSEUDO_MEMBERS
+};
+#undef X
 #define X(bits, name, known, help) uint##bits##_t name;
 struct cleanup_known {
 	MT_CLEANUP_FIELDS(X) PSEUDO_MEMBERS
@@ -66,12 +72,8 @@ static const struct mt_figure process_figures[] = {MT_STATS_FIELDS(X){0}};
 	ROW(device, name, known, help, .recorded = #from, .is_counter = KIND_##kind == KIND_counter)
 static const struct mt_figure device_figures[] = {MT_DEVICE_FIELDS(X){0}};
 #undef X
-#define X(field, figure)                                                                           \
-	{.name = #field,                                                                           \
-	 .label = #figure,                                                                         \
-	 .offset = offsetof(struct mt_stats_sample, field),                                        \
-	 .known_offset = ALWAYS},
-static const struct mt_figure sample_figures[] = {X(time_ns, ) MT_SAMPLE_FIELDS(X){0}};
+#define X(name, known, figure) ROW(sample, name, known, "", .label = #figure)
+static const struct mt_figure sample_figures[] = {X(time_ns, always, ) MT_SAMPLE_FIELDS(X){0}};
 #undef X
 #define X(bits, name, known, help) ROW(cleanup, name, known, help, .label = "")
 static const struct mt_figure cleanup_figures[] = {MT_CLEANUP_FIELDS(X){0}};

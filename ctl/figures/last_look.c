@@ -38,7 +38,11 @@ static enum mt_err refuse(struct mt_error_reason *why, const char *path, const c
 	return mt_error_because(why, MT_ERR_INVALID, "%s: refused: %s", path, reason);
 }
 
-static const char of_another[] = "another version wrote it; use the mtctl of that version";
+static enum mt_err refuse_other(struct mt_error_reason *why, const char *path)
+{
+	(void)refuse(why, path, "another version wrote it; use the mtctl of that version");
+	return MT_ERR_OLDER;
+}
 
 static enum mt_err check(const char *path, const struct mt_last_file *file, size_t got,
 			 struct mt_error_reason *why)
@@ -49,7 +53,7 @@ static enum mt_err check(const char *path, const struct mt_last_file *file, size
 		return refuse(why, path, "not written by a process at its limit");
 	if (head->version != MT_LAST_VERSION || head->file_bytes != sizeof(*file) ||
 	    head->stats_bytes != sizeof(file->stats))
-		return refuse(why, path, of_another);
+		return refuse_other(why, path);
 	if (got != sizeof(*file))
 		return refuse(why, path, "it is cut short");
 	if (file->checksum !=
@@ -58,7 +62,7 @@ static enum mt_err check(const char *path, const struct mt_last_file *file, size
 	if (head->sites_count > MT_LAST_SITES_COUNT ||
 	    head->processes_count > MT_LAST_PROCESSES_COUNT || head->cause >= MT_LAST_CAUSE_COUNT)
 		return refuse(why, path, "its counts make no sense");
-	return mt_stats_file_check(&file->stats, why) ? refuse(why, path, of_another) : MT_ERR_OK;
+	return mt_stats_file_check(&file->stats, why) ? refuse_other(why, path) : MT_ERR_OK;
 }
 
 /* Each line is cleaned for itself. Tabs become blanks. */
@@ -175,8 +179,9 @@ size_t mt_last_look_list(const char *folder, struct mt_last_look **out)
 {
 	DIR *open = opendir(folder);
 	struct mt_error_reason why;
+	enum mt_err error;
 	struct dirent *entry;
-	size_t count = 0;
+	size_t count = 0, others_count = 0;
 	char path[600];
 
 	*out = NULL;
@@ -185,11 +190,15 @@ size_t mt_last_look_list(const char *folder, struct mt_last_look **out)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
 		*out = mt_error_make_room(*out, count, sizeof(**out));
-		if (mt_last_look_read(path, &(*out)[count], &why) == MT_ERR_OK)
-			count++;
-		else
+		error = mt_last_look_read(path, &(*out)[count], &why);
+		count += !error;
+		others_count += error == MT_ERR_OLDER;
+		if (error && error != MT_ERR_OLDER)
 			mt_error_say("%s", why.text);
 	}
+	if (others_count)
+		mt_error_say("%s: %s of another version: use the mtctl of that version", folder,
+			     mt_text_counted(others_count, "file is", "files are").text);
 	if (open)
 		closedir(open);
 	if (count)

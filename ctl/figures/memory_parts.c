@@ -21,7 +21,8 @@ struct mt_memory_parts mt_memory_parts_of(const struct mt_memory_figures *figure
 	return (struct mt_memory_parts){.bytes = {[MT_PART_LIVE] = live,
 						  [MT_PART_REUSABLE] = reusable,
 						  [MT_PART_FILES] = figures->rss_bytes - anon,
-						  [MT_PART_OTHER] = anon - live - reusable}};
+						  [MT_PART_OTHER] = anon - live - reusable},
+					.is_known = figures->live_bytes || figures->dirty_bytes};
 }
 
 static void shrink(struct mt_memory_parts *parts, uint64_t bytes)
@@ -45,6 +46,7 @@ struct mt_memory_parts mt_memory_parts_of_snapshot(const struct mt_stats_snapsho
 
 	parts.bytes[MT_PART_OTHER] += mt_sat_sub(rss_bytes, now->rss_bytes);
 	shrink(&parts, mt_sat_sub(now->rss_bytes, rss_bytes));
+	parts.is_known = mt_memory_parts_are_known(now);
 	return parts;
 }
 
@@ -69,6 +71,7 @@ void mt_memory_parts_add(struct mt_memory_parts *to, const struct mt_memory_part
 {
 	for (int i = 0; i < MT_PARTS_COUNT; i++)
 		to->bytes[i] += from->bytes[i];
+	to->is_known |= from->is_known;
 }
 
 uint64_t mt_memory_parts_sum(const struct mt_memory_parts *parts)
@@ -106,7 +109,8 @@ json_t *mt_memory_parts_json(const struct mt_memory_parts *parts)
 
 	for (int i = 0; i < MT_PARTS_COUNT; i++) {
 		snprintf(name, sizeof(name), "%s_bytes", parts_table[i].word);
-		mt_json_set_u64(object, name, parts->bytes[i]);
+		mt_json_set_u64_if(object, name, parts->is_known || i >= MT_PART_FILES,
+				   parts->bytes[i]);
 	}
 	return object;
 }
@@ -233,6 +237,7 @@ void mt_tree_sums_read(struct mt_process_tree_sums *sums, const struct mt_stats_
 		if (figure->from_offset < sizeof(*now))
 			memcpy(sum_in(figure, sums), (const char *)now + figure->from_offset,
 			       sizeof(uint64_t));
+	sums->parts.is_known = mt_memory_parts_are_known(now);
 	sums->gpu_bytes = now->gpu_reserved_bytes + now->gpu_other_bytes;
 	sums->resident_bytes = mt_max_u64(now->heap_resident_bytes, now->heap_active_bytes);
 	sums->fragmented_bytes = fragmented_bytes(now);
@@ -242,13 +247,15 @@ void mt_tree_sums_add(struct mt_process_tree_sums *to, const struct mt_process_t
 {
 	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
 		*sum_in(figure, to) += mt_tree_figure_value(figure, from);
+	to->parts.is_known |= from->parts.is_known;
 }
 
 void mt_tree_sums_set_json(json_t *object, const struct mt_process_tree_sums *sums, unsigned has,
 			   bool listed)
 {
+	has |= MT_SUM_any | (sums->parts.is_known ? MT_SUM_heap : 0u);
 	for (const struct mt_tree_figure *figure = mt_tree_figures(); figure->key; figure++)
 		if (*figure->key && (!listed || figure->ps))
-			mt_json_set_u64_if(object, figure->key, figure->cell & (has | MT_SUM_any),
+			mt_json_set_u64_if(object, figure->key, figure->cell & has,
 					   mt_tree_figure_value(figure, sums));
 }

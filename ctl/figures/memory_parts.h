@@ -36,6 +36,9 @@ enum mt_memory_part {
 
 struct mt_memory_parts {
 	uint64_t bytes[MT_PARTS_COUNT];
+	/* Whether the allocator counts what is live; else live and reusable are in other. Of a sum:
+	 * whether one of its allocators does. */
+	bool is_known;
 };
 
 /* What the parts are computed from. anon_bytes: RssAnon, of the same moment as rss_bytes. */
@@ -55,7 +58,6 @@ struct mt_memory_parts mt_memory_parts_of_sample(const struct mt_stats_sample *s
 /* Of a process whose heap is not known (asleep): all of it is other memory. */
 struct mt_memory_parts mt_memory_parts_unknown(uint64_t rss_bytes);
 
-/* Returns whether the allocator counts what is live; else its figures are all 0. */
 bool mt_memory_parts_are_known(const struct mt_stats_snapshot *now);
 
 void mt_memory_parts_add(struct mt_memory_parts *to, const struct mt_memory_parts *from);
@@ -74,7 +76,8 @@ wchar_t mt_memory_part_cell(const struct mt_cells *cells, enum mt_memory_part pa
 void mt_memory_parts_draw(struct mt_cells *cells, struct mt_cell_place at,
 			  const struct mt_memory_parts *parts, uint64_t full_bytes);
 
-/* Returns an object: live_bytes, reusable_bytes, files_bytes, other_bytes. The caller owns it. */
+/* Returns an object: live_bytes and reusable_bytes, null if they are not known, files_bytes,
+ * other_bytes. The caller owns it. */
 json_t *mt_memory_parts_json(const struct mt_memory_parts *parts);
 
 /* The same bar as text, for tables on stdout. */
@@ -119,6 +122,7 @@ enum {
 	MT_SUM_swap = 1u << 4,
 	MT_SUM_heap = 1u << 5,
 	MT_SUM_gpu = 1u << 6,
+	MT_SUM_awake = 1u << 7,
 };
 
 /* Where `mtctl ps` shows a figure: the column `ps` of the table. */
@@ -140,8 +144,8 @@ void mt_tree_sums_read(struct mt_process_tree_sums *sums, const struct mt_stats_
 
 void mt_tree_sums_add(struct mt_process_tree_sums *to, const struct mt_process_tree_sums *from);
 
-/* Sets a member for each figure with a key, null if `has` has not what its cell needs. listed:
- * only those of `ps`. The parts are left out. */
+/* Sets a member for each figure with a key, null if neither `has` nor (MT_SUM_heap) the parts have
+ * what its cell needs. listed: only those of `ps`. The parts are left out. */
 void mt_tree_sums_set_json(json_t *object, const struct mt_process_tree_sums *sums, unsigned has,
 			   bool listed);
 

@@ -103,10 +103,6 @@ uint64_t mt_cleanup_kept_since_ns(const struct mt_stats_file *file);
 struct mt_table *mt_cleanup_table(const struct mt_stats_head *head,
 				  const struct mt_cleanup_entry *entries, size_t count);
 
-/* The files in which processes have written what they held when their
- * limit came near (core/dump_layout.h). The files are not trusted: magic, versions, sizes, checksum
- * and each count are checked, and all text is cleaned. For one thread. */
-
 /* What became of the process, as far as it can be told. */
 #define MT_LAST_FATES(X)                                                                           \
 	X(RUNS, "running", "still runs")                                                           \
@@ -133,7 +129,8 @@ void mt_last_look_folder(const char *given, char *out, size_t out_bytes);
 /* Returns whether the file begins as one of these files does. */
 bool mt_last_look_is_file(const char *path);
 
-/* Reads a file. Returns MT_ERR_INVALID, with the reason, for one that is not valid. */
+/* Reads a file. Returns MT_ERR_INVALID, with the reason, for one that is not valid, MT_ERR_OLDER
+ * for one of another version. */
 enum mt_err mt_last_look_read(const char *path, struct mt_last_look *out,
 			      struct mt_error_reason *why);
 

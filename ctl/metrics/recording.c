@@ -648,9 +648,6 @@ enum mt_exit mt_recording_of_source(const char *word, struct mt_recording *out)
 
 /* ---- recording read ---- */
 
-/* Reads files: a recording line by line, or the output of `mtctl stat --json`, once or repeated
- * (--watch). */
-
 /* a line with the ring and all settings of a process has 0.3 MB */
 #define LINE_MAX ((size_t)4 << 20)
 

@@ -7,9 +7,6 @@
 #include "ctl/metrics/recording.h"
 #include "ctl/output/cells.h"
 
-/* Maps values to positions, and chooses the round values of an axis. Pure.
- */
-
 /* A point of a series (seconds, bytes) or of a picture (pixels). */
 struct mt_point {
 	double x, y;

@@ -101,19 +101,12 @@ bool mt_units_duration(const char *text, double *out_s);
 /* Reads a percentage from 0 to 100: 85, 85%, 2.5 %. */
 bool mt_units_percent(const char *text, double *out);
 
-/* Text in HTML, SVG and XML. Any thread may call, one at a time for a
- * file. */
-
 /* Writes text for the content of an element, or for an attribute in quotes of either kind. Other
  * characters than & < > " ' are written as they are: clean the text of a process first
  * (mt_text_clean_utf8). */
 void mt_markup_text(FILE *to, const char *text);
 
 /* ---- HTML ---- */
-
-/* Text in an HTML page. All text that is not a constant of this program goes
- * through these functions: names, command lines and settings are chosen by the process. One thread
- * may call. */
 
 /* Writes text for the content of an element, or for a quoted attribute. Control characters and what
  * is not UTF-8 become "?". */

@@ -33,7 +33,7 @@
 /* The allocator of a program is told by the first of these that holds. */
 enum mt_look_how {
 	MT_LOOK_UNKNOWN, /* its maps name no libc */
-	MT_LOOK_ASLEEP,  /* libc's own or the shim's jemalloc: it publishes which when awake */
+	MT_LOOK_ASLEEP,  /* libc's, the shim's or its own: it publishes which when awake */
 	MT_LOOK_LIBRARY, /* a library of an allocator is mapped */
 	MT_LOOK_IN_FILE, /* the program's own file has the texts of one */
 	MT_LOOK_LIBC,    /* libc's own: glibc, musl */
@@ -90,9 +90,6 @@ struct mt_look {
 enum mt_err mt_look_read(pid_t pid, struct mt_look *out, struct mt_error_reason *why);
 
 /* ---- versions of what runs it ---- */
-
-/* The versions of what runs a program: glibc, by the text in the file that
- * the process has mapped, and Python, by the names of its files. One thread may call. */
 
 /* A text is "" if it cannot be told: another libc, a file that is not there any more. */
 struct mt_runtime {

@@ -91,6 +91,12 @@ enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_error_reason 
 {
 	const char *named = getenv("MTSHIM_LIBRARY");
 
+	/* ${LIB} and the like are the loader's to expand: it says if the file is not there */
+	if (named && (strstr(named, "$LIB") || strstr(named, "${")) &&
+	    !strpbrk(named, SEPARATORS)) {
+		snprintf(out, out_bytes, "%s", named);
+		return MT_ERR_OK;
+	}
 	if (named && *named && !resolve(named, out, out_bytes))
 		return mt_error_because(why, MT_ERR_UNKNOWN, "MTSHIM_LIBRARY=%.200s: no such file",
 					named);

@@ -12,6 +12,8 @@
 
 #define MT_SHIM_NAME "libmtshim.so"
 
+#define MT_STOPPED "stopped (by a signal or a debugger)"
+
 struct mt_process {
 	pid_t pid; /* as mtctl sees it; first, for mt_process_compare_pids */
 	pid_t parent;
@@ -25,7 +27,7 @@ struct mt_process {
 	uint64_t stack_start;
 	bool is_kernel;  /* a kernel thread */
 	bool is_fork;    /* forked, and runs its parent's program */
-	bool is_stopped; /* by a signal or a debugger */
+	bool is_stopped; /* as MT_STOPPED says */
 	bool shimmed;    /* false for a program of musl, if the library does nothing */
 	char comm[32];
 	char command[160]; /* its command line, cut and cleaned; comm if it has none */

@@ -25,8 +25,6 @@ bool mt_start_command_read(const struct mt_process *process, char *out, size_t o
  * quoted. */
 void mt_start_command_say(const struct mt_process *process, char *out, size_t out_bytes);
 
-/* Words of a command line as a shell reads them. Pure. */
-
 /* Appends a word to the line in `out`, after a blank if the line is not empty. A word with
  * control characters, or that is not valid UTF-8, becomes $'...' with escapes, which bash, zsh, ksh
  * and busybox read: the line stays one line, and safe for a terminal. Returns false, and changes

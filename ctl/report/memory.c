@@ -10,13 +10,12 @@
 #include "sys/saturating.h"
 
 /* Of all processes: samples of one moment have the same time. */
-static struct mt_memory_parts last_parts(const struct mt_recording *recording, bool *out_known)
+static struct mt_memory_parts last_parts(const struct mt_recording *recording)
 {
 	size_t count = recording->samples_count;
 	uint64_t last_ns = count ? recording->samples[count - 1].time_ns : 0;
-	struct mt_memory_parts sum = {{0}};
+	struct mt_memory_parts sum = {.is_known = false};
 
-	*out_known = false;
 	while (count-- > 0 && recording->samples[count].time_ns == last_ns) {
 		const struct mt_recording_sample *sample = &recording->samples[count];
 		struct mt_memory_parts parts;
@@ -25,7 +24,6 @@ static struct mt_memory_parts last_parts(const struct mt_recording *recording, b
 			continue;
 		parts = mt_recording_parts(sample->bytes);
 		mt_memory_parts_add(&sum, &parts);
-		*out_known |= sample->bytes[MT_RECORDING_LIVE] != MT_RECORDING_UNKNOWN;
 	}
 	return sum;
 }
@@ -101,8 +99,7 @@ static void write_unknown(const char *what, const struct mt_report *report, FILE
 
 void mt_report_memory(const struct mt_report *report, FILE *to)
 {
-	bool is_known;
-	const struct mt_memory_parts parts = last_parts(report->recording, &is_known);
+	const struct mt_memory_parts parts = last_parts(report->recording);
 
 	if (!report->recording->samples_count)
 		return;
@@ -112,7 +109,7 @@ void mt_report_memory(const struct mt_report *report, FILE *to)
 							    : "Memory at the last look",
 		      mt_text_bytes(mt_memory_parts_sum(&parts)).text);
 	fputs("</h2>\n", to);
-	if (is_known)
+	if (parts.is_known)
 		write_parts(&parts, to);
 	else
 		write_unknown("Of its parts", report, to);

@@ -85,9 +85,8 @@ static void write_source(const struct mt_report *report, FILE *to)
 				      "last sample.",
 				      facts->has_exec ? "ran another program" : "ended");
 		else if (facts->silent_count)
-			fputs(" It does not reply (stopped, or it hangs): the figures of its heap "
-			      "are old.",
-			      to);
+			mt_html_textf(to, " The figures of its heap are old: %s.",
+				      mt_facts_silence(facts));
 		else if (facts->trim.requested && !facts->trim.done)
 			mt_html_textf(to, " The requested cleanup got no reply: %s.",
 				      facts->trim.why_not);

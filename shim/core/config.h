@@ -21,6 +21,8 @@
  * locale. */
 
 #define MT_TEXT_MAX 256 /* bytes of a text setting, with its NUL */
+/* cleaning time that MT_BUDGET_PCT begins with (purge/policy.h) */
+#define MT_BUDGET_FIRST_MS 300u
 
 enum mt_option {
 #define X(name, kind, dflt, min, max, words, when, help) MT_OPTION_##name,

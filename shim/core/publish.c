@@ -205,7 +205,7 @@ static struct mt_piece sample_piece(uint64_t now, bool cleaned)
 	sampled_ns = now;
 	slot = stats_file.head.samples_count++ % MT_SAMPLES_COUNT;
 	stats_file.samples[slot] = (struct mt_stats_sample){.time_ns = mt_os_realtime_ns(),
-#define X(name, figure) .name = from->figure,
+#define X(name, known, figure) .name = from->figure,
 							    MT_SAMPLE_FIELDS(X)
 #undef X
 	};

@@ -239,7 +239,7 @@ struct mt_stats_class {
 
 struct mt_stats_sample {
 	uint64_t time_ns; /* CLOCK_REALTIME; 0: empty */
-#define X(name, figure) uint64_t name;
+#define X(name, known, figure) uint64_t name;
 	MT_SAMPLE_FIELDS(X)
 #undef X
 };

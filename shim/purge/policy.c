@@ -65,7 +65,7 @@ static void live_drop_end_round(struct mt_live_drop *live_drop, uint64_t live_by
 /* the balance saves up to the budget of this span */
 #define BALANCE_SPAN_NS (3600 * MT_NS_PER_S)
 /* the initial balance, and what a settled heap may owe: 3 % of 10 s */
-#define FIRST_BALANCE_NS (300 * MT_NS_PER_MS)
+#define FIRST_BALANCE_NS (MT_BUDGET_FIRST_MS * MT_NS_PER_MS)
 /* dirty bytes must have been idle for this many times the cost of a purge and of their return */
 #define IDLE_FACTOR 4
 /* dirty bytes that fell by 1/16 or more since the last tick are being reused */

@@ -225,6 +225,22 @@ Test(advise, a_longer_wait_where_what_was_purged_is_taken_back)
 	EXPECT_SILENT(in_vain, put_setting(facts, "budget_pct", "5"));
 }
 
+Test(advise, names_the_first_balance_where_a_cost_above_the_budget_is_within_it)
+{
+	struct mt_diagnosis found = {.count = 0};
+	struct mt_facts *facts = in_vain();
+
+	figures(facts)->uptime_ms = 100000;
+	figures(facts)->purge_cost_ns = figures(facts)->refault_cost_ns = 16 * S / 10;
+	mt_rule_refaulted(facts, &found);
+	cr_assert_eq(found.count, 1);
+	cr_expect(strstr(found.list[0].text, "cost 3.2 % of the time with the page faults, "
+					     "within MT_BUDGET_PCT=3 and its first 0.3 s: "),
+		  "%s", found.list[0].text);
+	mt_diagnosis_free(&found);
+	free(facts);
+}
+
 static struct mt_facts *in_vain_after_drops(void)
 {
 	struct mt_facts *facts = in_vain();

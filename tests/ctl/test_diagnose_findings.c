@@ -643,6 +643,10 @@ Test(findings, a_sleeping_process_is_judged_by_what_the_kernel_counts)
 	set_variable("PYTHONMALLOC", "mimalloc");
 	cr_expect_eq(judge(), MT_VERDICT_PRIVATE, "%s", diagnosis.list[0].text);
 	cr_expect(strstr(diagnosis.list[0].text, "PYTHONMALLOC=mimalloc") != NULL);
+	facts->full_pids_max = 40;
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].text);
+	cr_expect(strstr(diagnosis.list[0].text, "worker thread of the library could not start"));
+	facts->full_pids_max = 0;
 	for (size_t i = 0; i < facts->samples_count; i++) {
 		facts->samples[i].anon_bytes += (uint64_t)(facts->samples[i].at_s * MB / 4);
 		facts->samples[i].rss_bytes += (uint64_t)(facts->samples[i].at_s * MB / 4);

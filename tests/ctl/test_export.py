@@ -17,7 +17,8 @@ from test_mtctl_gpu import DEVICE, GPU
 RANKED = dict(GPU, rank="3", world_size=8, cleanups={"0": 2, "5": 1},
               values=dict(GPU["values"], ticks_cost_ns=1_500_000_001, uptime_ms=1234, psi_some_ns=7000, purge_count=4,
                           budget_ratio_thousandths=30, load_thousandths=1500, tick_ms=100, pressure_used_bytes=90,
-                          pressure_limit_bytes=100, rss_limit_bytes=500 * MB))
+                          pressure_limit_bytes=100, rss_limit_bytes=500 * MB, heap_active_bytes=210 * MB,
+                          heap_resident_bytes=280 * MB, heap_mapped_bytes=290 * MB))
 
 
 def exported(ctl, *words):

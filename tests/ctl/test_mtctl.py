@@ -1,6 +1,7 @@
 """mtctl's command line, `run` and `check`, and the real shim seen through it."""
 import json
 import os
+import pathlib
 import pty
 import re
 import shutil
@@ -284,6 +285,17 @@ def test_run_refuses_a_library_that_the_loader_could_not_find(ctl, library, tmp_
 	for path in (blank / "libmtshim.so", "/no/such/libmtshim.so"):
 		got = ctl("run", "--", "echo", "ran", MTSHIM_LIBRARY=str(path))
 		assert (got.returncode, got.stdout) == (126, "") and got.stderr.startswith("mtctl: ")
+
+
+def test_run_leaves_the_lib_of_a_path_to_the_loader(ctl, library, tmp_path):
+	libc = pathlib.Path(re.search(r"\S+/libc\.so\.6", pathlib.Path("/proc/self/maps").read_text())[0]).parent
+	folder = tmp_path / re.sub("^/(usr/)?", "", str(libc))
+	folder.mkdir(parents=True)
+	shutil.copy(library, folder)
+
+	for name in ("$LIB", "${LIB}"):
+		got = ctl("run", "--", "/bin/cat", "/proc/self/maps", MTSHIM_LIBRARY=f"{tmp_path}/{name}/libmtshim.so")
+		assert f" {folder}/libmtshim.so\n" in got.stdout, got
 
 
 # ---- check ----

@@ -152,7 +152,8 @@ def test_ps_shows_a_tree_with_sums(fake, ctl, plain, mt_dir, tmp_path):
 		assert 0 < listed["memory"]["used_bytes"] < listed["memory"]["limit_bytes"]
 		assert middle.pid not in mine
 		assert all(sum(one["parts"].values()) == one["rss_bytes"] for one in mine.values() if one["parts"])
-		assert all(sum(one["parts"].values()) == one["rss_bytes"] for one in (listed["total"], *(one["tree"] for one in mine.values())))
+		assert all(sum(part or 0 for part in one["parts"].values()) == one["rss_bytes"]
+		           for one in (listed["total"], *(one["tree"] for one in mine.values())))
 		lines = ctl("ps").stdout.splitlines()
 		# A process of another test may use a device or have a rank, and have a column for it.
 		assert [word for word in lines[0].split() if word not in ("GPU", "RANK")] == ["PID", "STATE", "RSS", "LIVE", "REUSABLE", "FILES", "OTHER", "TREE", "COMMAND"]

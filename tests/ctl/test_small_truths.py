@@ -2,6 +2,7 @@
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import re
 import shutil
@@ -14,7 +15,8 @@ import unicodedata
 
 import pytest
 
-from mtctl_helpers import MB, NOT_SHIMMED, NOTHING, PYTHON, USAGE, ctl, fake, plain  # noqa: F401
+import fake_shim
+from mtctl_helpers import MB, NOT_SHIMMED, NOTHING, PYTHON, ROOT, USAGE, ctl, fake, plain  # noqa: F401
 from top_helpers import screen, top  # noqa: F401
 
 HOLDER = """import time
@@ -353,11 +355,16 @@ def test_a_request_to_a_stopped_process_says_that_it_is_stopped(ctl, mtctl, spaw
 	process = spawn([mtctl, "run", "--min-mb=0", "--", PYTHON, "-c", HOLDER], plain)
 	assert process.stdout.readline() == "ready\n"
 	os.kill(process.pid, signal.SIGSTOP)
+	os.waitpid(process.pid, os.WUNTRACED)
 
 	said = ctl("set", process.pid, "tick-ms=200").stderr
+	looks = [ctl(*words, process.pid).stdout for words in (["stat"], ["stat", "--cached"], ["doctor"])]
+	diagnosed = ctl("diagnose", "--for", "2s", process.pid).stdout
 
 	os.kill(process.pid, signal.SIGCONT)
 	assert "no answer in time: it is stopped (by a signal or a debugger)" in said, said
+	assert all("it is stopped (by a signal or a debugger): its figures are" in look for look in looks), looks
+	assert not any("does not reply" in text or "it hangs" in text for text in (*looks, diagnosed)) and "it is stopped" in diagnosed, diagnosed
 
 
 @pytest.mark.parametrize("setting", [{"ENABLE": 0}, {"ONLY": "node"}, {"EXCLUDE": "a, py?hon*"}])
@@ -370,3 +377,74 @@ def test_a_program_that_the_settings_leave_out_is_not_said_to_allocate_little(sp
 	said = control(settings, "stat", process.pid).stderr + control(settings, "diagnose", process.pid, "--for", "3s", "--no-trim").stdout
 
 	assert said.count("MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of this program") == 2 and not re.search("pass malloc by|nobody counts", said)
+
+
+def test_what_an_allocator_does_not_count_is_unknown_in_every_command_and_no_zero(ctl, fake):
+	heap = {name: 0 for name in fake_shim.FIELDS if name.startswith("heap_")}
+	pid = fake(values=heap, live_mb=0, samples=[{"live_bytes": 0, "dirty_bytes": 0}])
+	unknown = ("heap_live_bytes", "heap_idle_bytes", "heap_dirty_bytes")
+
+	trimmed = ctl("trim", pid)
+	seen, ps, tree = (json.loads(ctl(*words, "--json").stdout) for words in (["stat", pid], ["ps"], ["ps", "--tree"]))
+	cells, forest = (dict(zip(*(re.split("  +", line.strip()) for line in ctl(*words).stdout.splitlines()[:2]))) for words in (["ps"], ["ps", "--tree"]))
+
+	assert "heap live" not in trimmed.stdout and seen["records"][-1]["live_after_bytes"] is None, trimmed
+	assert {seen[name] for name in heap} == {None} == {seen["samples"][0][name] for name in ("live_bytes", "dirty_bytes")}
+	for of in (seen, seen["samples"][0], ps["processes"][0], ps["total"]):
+		parts = of["parts"]
+		assert parts["live_bytes"] is None is parts["reusable_bytes"] and parts["files_bytes"] + parts["other_bytes"] == of["rss_bytes"]
+	for sums in (ps["processes"][0], ps["processes"][0]["tree"], ps["total"], *tree["processes"], tree["total"]):
+		assert {sums[name] for name in unknown if name in sums} == {None}, sums
+	assert (cells["LIVE"], cells["REUSABLE"]) == ("-", "-") and "MB" in cells["FILES"], cells
+	assert "PSS" in forest and "LIVE" not in forest, forest
+	assert "mtshim_heap" not in re.sub("(?m)^#.*", "", ctl("export").stdout)
+	assert re.search(r"live +- .*reusable +- ", ctl("top", "--once", COLUMNS="300").stdout)
+
+
+@pytest.mark.parametrize("until, setting, said", [(46, {"ENABLE": 0}, "MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of"),
+                                                  (46, {"EXCLUDE": "python3"}, "settings keep it out, or"),
+                                                  (48, {"EXCLUDE": "python3"}, "settings keep it out, or")])
+def test_a_program_that_has_changed_its_title_is_not_told_a_wrong_reason_for_its_sleep(spawn, env, control, until, setting, said):
+	"""As setproctitle does it: over its arguments (to 46 of /proc/PID/stat, less two), or over its environment as well (48)."""
+	settings = env(MIN_MB=0, **setting)
+	process = spawn([PYTHON, "-c", "import time\nfields = open('/proc/self/stat').read().rpartition(')')[2].split()\n"
+	                 f"begin, end = int(fields[45]), int(fields[{until}])\nmemory = open('/proc/self/mem', 'r+b', 0)\nmemory.seek(begin)\n"
+	                 "memory.write(b'worker: 1 of 8'.ljust(end - begin, b'\\0'))\nprint('ready', flush=True); time.sleep(30)"], settings)
+	assert process.stdout.readline() == "ready\n"
+
+	told = control(settings, "stat", process.pid).stderr
+
+	assert said in told, told
+
+
+def test_last_says_in_one_line_how_many_files_are_of_another_version(ctl, tmp_path):
+	magic = int(re.search(r"MT_LAST_MAGIC +(0x\w+)ull", (ROOT / "shim/core/dump_layout.h").read_text())[1], 16)
+	for number in range(3):
+		(tmp_path / f"{number}.last").write_bytes(struct.pack("=QI", magic, 77).ljust(1 << 16, b"\0"))
+	(tmp_path / "broken.last").write_text("no such file")
+
+	said = ctl("last", "--dir", tmp_path).stderr
+
+	assert sorted(line.partition(str(tmp_path))[2] for line in said.splitlines()) == [
+		"/broken.last: refused: not written by a process at its limit", ": 3 files are of another version: use the mtctl of that version"], said
+
+
+def test_a_worker_that_pids_max_has_refused_is_named_as_the_cause(ctl, mtctl, spawn, plain, shim):
+	group = pathlib.Path("/sys/fs/cgroup/pids/mtshim-test")
+	try:
+		group.mkdir()
+	except OSError:
+		pytest.skip("no pids cgroup (v1) can be made")
+	try:
+		(group / "pids.max").write_text("1")
+		process = spawn(["/bin/sh", "-c", f"echo $$ > {group}/cgroup.procs; LD_PRELOAD={shim} exec {PYTHON} -c 'import time; kept = [bytes(1000) "
+		                 "for _ in range(100000)]; print(\"ready\", flush=True); time.sleep(30)'"], plain)
+		assert process.stdout.readline() == "ready\n"
+		said = ctl("diagnose", "--for", "3s", "--no-trim", process.pid).stdout
+		process.kill()
+		process.wait()
+	finally:
+		group.rmdir()
+
+	assert said.startswith("unknown: the worker thread of the library could not start: pids.max of the cgroup (1) has refused threads\n"), said
+	assert "Raise pids.max" in said and "private" not in said, said

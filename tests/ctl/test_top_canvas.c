@@ -24,7 +24,7 @@ static const char *line(int row)
 
 static void add_point(uint64_t seconds, uint64_t rss_mb)
 {
-	const struct mt_top_point point = {seconds * SECOND, rss_mb * MB, {{0}}};
+	const struct mt_top_point point = {seconds * SECOND, rss_mb * MB, {.is_known = false}};
 
 	mt_top_history_add(&history, &point);
 }
@@ -130,8 +130,9 @@ Test(top_canvas, history_reaches_back_15_minutes_and_keeps_peaks_at_any_interval
 
 	history = (struct mt_top_history){0};
 	for (uint64_t tenth = 0; tenth < 12000; tenth++) {
-		const struct mt_top_point point = {
-			SECOND + tenth * SECOND / 10, (tenth == 9005 ? 900 : 100) * MB, {{0}}};
+		const struct mt_top_point point = {SECOND + tenth * SECOND / 10,
+						   (tenth == 9005 ? 900 : 100) * MB,
+						   {.is_known = false}};
 
 		mt_top_history_add(&history, &point);
 	}
@@ -186,7 +187,7 @@ static void make_process(struct mt_top_row *row, struct mt_top_marks *marks)
 		uint64_t reusable_mb = second > 970 ? 30 : 0;
 		const struct mt_top_point point = {second * SECOND,
 						   (40 + reusable_mb) * MB,
-						   {{30 * MB, reusable_mb * MB, 10 * MB, 0}}};
+						   {.bytes = {30 * MB, reusable_mb * MB, 10 * MB}}};
 
 		mt_top_history_add(&history, &point);
 	}

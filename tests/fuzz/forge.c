@@ -82,7 +82,7 @@ static const struct member record_members[] = {MT_CLEANUP_FIELDS(X)};
 #undef OWNER
 
 #define OWNER mt_stats_sample
-#define X(name, figure) N(name),
+#define X(name, known, figure) N(name),
 static const struct member sample_members[] = {N(time_ns), MT_SAMPLE_FIELDS(X)};
 #undef X
 #undef OWNER

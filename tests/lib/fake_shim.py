@@ -81,7 +81,8 @@ class Fake:
 		self.stats = directory / (self.name + ".stats")
 		self.control = directory / (self.name + ".control")
 		self.values = dict.fromkeys(FIELDS, 0) | {"rss_bytes": 300 * MB, "rss_anon_bytes": 250 * MB, "heap_live_bytes": 200 * MB,
-		                                          "heap_idle_bytes": 50 * MB, "heap_dirty_bytes": 60 * MB, "signal_disposition": 1, "uptime_ms": 1234,
+		                                          "heap_idle_bytes": 50 * MB, "heap_dirty_bytes": 60 * MB, "heap_alloc_count": 9,
+		                                          "heap_arenas_count": 4, "heap_thread_cache_bytes": 5000, "signal_disposition": 1, "uptime_ms": 1234,
 		                                          **options.get("values", {})}
 		self.settings = {"gc_rounds": ["0", "default"], "tick_ms": ["100", "environment"], **options.get("settings", {})}
 		self.records = []
@@ -161,7 +162,7 @@ class Fake:
 			self.values["rss_bytes"] = before - freed
 		state = self.options.get("gc_state", 1)
 		self.records.append((time.time_ns(), 12_300_000 + self.options.get("gc_wait_ms", 0) * 1_000_000, 10_000_000, 2_000_000, 1234, 0, seq, before, before - freed,
-		                     before, before - freed, 200 * MB, 200 * MB, 0, self.options.get("gpu_before_mb", 0) * MB,
+		                     before, before - freed, *[self.options.get("live_mb", 200) * MB] * 2, 0, self.options.get("gpu_before_mb", 0) * MB,
 		                     self.options.get("gpu_after_mb", 0) * MB, self.options.get("reason", 5), level,
 		                     self.options.get("result", int(freed > 0)), state, int(merged),
 		                     self.options.get("gpu_state", 0), self.options.get("frameworks", 0),

@@ -217,9 +217,6 @@ void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks,
 /* Writes the items of all kinds of events that exist, and returns how many. */
 size_t mt_marks_legend(const struct mt_marks *marks, struct mt_legend_item *out);
 
-/* The picture of one recording, or of several. One: title, legend, a panel
- * for the memory of the process and one for each device, lanes of events, and the axis of time. */
-
 /* left of the panels, for the labels of their axes */
 #define MT_PICTURE_SIDE   78.0
 #define MT_PICTURE_MARGIN 24.0

@@ -153,7 +153,9 @@ int mt_top_put_part(struct mt_cells *canvas, struct mt_cell_place at,
 	at.column = mt_cells_put_glyph(canvas, at, (enum mt_cell_style)(MT_STYLE_LIVE + (int)part),
 				       mt_memory_part_cell(canvas, part));
 	return mt_cells_put_figure(canvas, at, mt_memory_part_word(part),
-				   mt_short_bytes(sums->parts.bytes[part]).text);
+				   sums->parts.is_known || part >= MT_PART_FILES
+					   ? mt_short_bytes(sums->parts.bytes[part]).text
+					   : "-");
 }
 
 static int put_gpu_sums(struct mt_cells *canvas, struct mt_cell_place at,

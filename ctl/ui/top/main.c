@@ -17,8 +17,6 @@
 
 /* ---- screen ---- */
 
-/* The terminal, by ncurses. No other part of the view knows it. For one thread. */
-
 /* wait for the rest of a key after Esc: enough for ssh */
 #define ESCAPE_MS 100
 #define RUN_MAX   512

@@ -103,8 +103,12 @@ static void add_part(struct facts *facts, const struct mt_process_tree_sums *own
 	struct mt_cell_place at = {facts->row, facts->column, 0};
 
 	snprintf(label, sizeof(label), "  %s", mt_memory_part_word(part));
-	snprintf(value, sizeof(value), "%.16s  %.8s %%", mt_text_bytes(own->parts.bytes[part]).text,
-		 mt_short_percent(mt_stats_percent(own->parts.bytes[part], own->rss_bytes)).text);
+	snprintf(value, sizeof(value), "-");
+	if (own->parts.is_known || part >= MT_PART_FILES)
+		snprintf(value, sizeof(value), "%.16s  %.8s %%",
+			 mt_text_bytes(own->parts.bytes[part]).text,
+			 mt_short_percent(mt_stats_percent(own->parts.bytes[part], own->rss_bytes))
+				 .text);
 	if (facts->row >= facts->end)
 		return;
 	add_fact(facts, label, value);

@@ -273,7 +273,6 @@ void mt_top_row_fill(struct mt_top_row *row, const struct mt_process_list_entry 
 					       .heavy_count = now->heavy_count,
 					       .limit_bytes = now->pressure_limit_bytes,
 					       .limit_used_bytes = now->pressure_used_bytes};
-	row->knows_heap = mt_memory_parts_are_known(now);
 	memcpy(row->rank, entry->head.rank, sizeof(row->rank));
 	row->pressure_level = now->pressure_level;
 	if (now->uptime_ms)
@@ -584,9 +583,10 @@ struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 	const struct mt_top_cell_text unknown = {mt_text_format("-"), MT_STYLE_DIM};
 	const struct mt_top_row *row = shown->row;
 	bool is_awake = row->state == MT_PROCESS_AWAKE;
-	bool has_heap = row->knows_heap || shown->sums->parts.bytes[MT_PART_LIVE];
+	bool has_heap = shown->sums->parts.is_known;
 	bool has_gpu = row->uses_cuda || shown->sums->gpu_reserved_bytes;
-	unsigned has = MT_SUM_any | (has_heap ? MT_SUM_heap : 0) | (has_gpu ? MT_SUM_gpu : 0);
+	unsigned has = MT_SUM_any | (has_heap ? MT_SUM_heap : 0) | (has_gpu ? MT_SUM_gpu : 0) |
+		       (is_awake || has_heap ? MT_SUM_awake : 0);
 
 	if (columns[column].sum != MT_TOP_NONE)
 		return columns[column].needs & has ? bytes_cell(column, shown->sums) : unknown;

@@ -11,9 +11,6 @@
 #include "ctl/output/cells.h"
 #include "ctl/process/limit.h"
 
-/* One process in the list: plain values, from its published ones and from
- * earlier updates, and the columns that show them. Pure. */
-
 /* ---- history ---- */
 
 /* Memory of a process over the last 15 minutes: the samples that its own ring had when top first
@@ -87,7 +84,6 @@ struct mt_top_row {
 	enum mt_process_state state;
 	struct mt_error_reason why; /* MT_PROCESS_REFUSED */
 	bool uses_cuda;
-	bool knows_heap; /* awake, and its allocator counts what is live */
 	char rank[16];
 	uint64_t pressure_level;
 	struct mt_process_tree_sums own, tree; /* tree: with its descendants */
@@ -120,9 +116,6 @@ struct mt_top_cleanup mt_top_row_last_cleanup(const struct mt_stats_file *file);
 double mt_top_sums_fragmented_percent(const struct mt_process_tree_sums *sums);
 
 /* ---- columns ---- */
-
-/* The table of columns: heading, width, content of a cell, sort order. The help, the sort menu and
- * --sort use it. Those of a sum are rows of MT_TREE_FIGURES (core/figures.def). */
 
 /* The columns before and after the sums: identifier, name for --sort, heading, width, rank (a
  * higher rank is dropped first if the screen is narrow), whether the largest comes first, help. The
@@ -261,8 +254,6 @@ void mt_top_page_free(struct mt_top_page *page);
 void mt_top_page_draw(const struct mt_top_page *page, struct mt_cells *canvas,
 		      struct mt_cell_place from, size_t *first);
 
-/* The meaning of keys, columns and colours, for the help screen and for `mtctl top --help`. */
-
 /* Appends the help to the page. */
 void mt_top_help_fill(struct mt_top_page *page);
 
@@ -398,11 +389,6 @@ void mt_top_model_fold_toggle(struct mt_top_model *model);
 
 /* Folds all processes that have children; unfolds all if any is folded. */
 void mt_top_model_fold_all(struct mt_top_model *model);
-
-/* Draws the list of processes: its heading and its lines. Pure. */
-
-/* The lines above the list: a title, meters (machine, limit, swap, GPUs) and the sums of all
- * processes. Pure. */
 
 /* All data of a frame. */
 struct mt_top_frame {
