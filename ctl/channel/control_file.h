@@ -83,6 +83,10 @@ bool mt_control_file_refresh(const struct mt_process *process);
 
 /* ---- a request to change a setting ---- */
 
+/* A request to change a setting of a running process: what `mtctl set`
+ * and `mtctl top` check before they send it, and the messages for its errors. One thread may call.
+ */
+
 /* Fills in a MT_REQUEST_SET from NAME=VALUE. Returns MT_ERR_INVALID for another form, a name that
  * is no setting (with the nearest name), or a value that is not valid. Returns MT_ERR_START_ONLY
  * for a setting that cannot change in a running process. */

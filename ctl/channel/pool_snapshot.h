@@ -12,6 +12,10 @@
 
 /* ---- the file of blocks ---- */
 
+/* Reads the file in which a process lists the blocks of its GPU pool
+ * (core/dump_layout.h). The file is not trusted: magic, version, sizes, checksums, and each size
+ * and state in it are checked. One thread may call. */
+
 /* The largest block that is valid: no device has as much memory. A sum of MT_BLOCKS_MAX such blocks
  * fits into 64 bits. */
 #define MT_BLOCKS_FILE_BYTES_MAX ((uint64_t)1 << 44)

@@ -62,6 +62,9 @@ struct mt_table *mt_device_table(const struct mt_stats_device *device);
 
 /* ---- words ---- */
 
+/* Words for numbers that a process publishes (core/stats_layout.h). A
+ * number that is out of range is "?". Pure: any thread may call. */
+
 /* Of a cleanup: its reason, its level, the state of Python's garbage collection and of the GPU
  * caches. */
 const char *mt_stats_word_reason(uint64_t reason);

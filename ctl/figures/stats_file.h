@@ -103,6 +103,10 @@ uint64_t mt_cleanup_kept_since_ns(const struct mt_stats_file *file);
 struct mt_table *mt_cleanup_table(const struct mt_stats_head *head,
 				  const struct mt_cleanup_entry *entries, size_t count);
 
+/* The files in which processes have written what they held when their
+ * limit came near (core/dump_layout.h). The files are not trusted: magic, versions, sizes, checksum
+ * and each count are checked, and all text is cleaned. For one thread. */
+
 /* What became of the process, as far as it can be told. */
 #define MT_LAST_FATES(X)                                                                           \
 	X(RUNS, "running", "still runs")                                                           \

@@ -138,6 +138,9 @@ bool mt_recording_add_sample(struct mt_recording *recording,
 bool mt_recording_add_mark(struct mt_recording *recording, const struct mt_recording_mark *mark);
 struct mt_recording_process *mt_recording_add_process(struct mt_recording *recording, uint64_t pid);
 
+/* What a word of the command line names: a file with a recording, or with a last look, or a running
+ * process with its ring of 15 minutes. */
+
 /* Returns whether the word names a file: it is written as the path of one ("runs/a", "a.jsonl",
  * "a.json", "a.last"), or one of this name exists that may be a recording. A script in the present
  * directory ("train.py") is none, and names the process that runs it. */

@@ -108,6 +108,10 @@ void mt_markup_text(FILE *to, const char *text);
 
 /* ---- HTML ---- */
 
+/* Text in an HTML page. All text that is not a constant of this program goes
+ * through these functions: names, command lines and settings are chosen by the process. One thread
+ * may call. */
+
 /* Writes text for the content of an element, or for a quoted attribute. Control characters and what
  * is not UTF-8 become "?". */
 void mt_html_text(FILE *to, const char *text);

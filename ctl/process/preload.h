@@ -22,6 +22,10 @@ bool mt_preload_is_shim(const char *entry);
  * or NULL. */
 const char *mt_preload_allocator(const char *path);
 
+/* The version of a libmtshim.so, its mapping in a process, and whether that file was overwritten. A
+ * library that is replaced by rename stays mapped as it was; one that is written in place changes
+ * under the process. */
+
 /* Returns whether an executable mapping of the process is of the library: by its file's name, also
  * of one that was replaced, else by the version in the head of what is mapped, whatever its name.
  * May wait for the file system: for a child (ctl/process/watchdog.h). *out_deleted: the file was
@@ -38,6 +42,10 @@ bool mt_library_version(const char *path, char *out, size_t out_bytes);
 bool mt_library_is_rewritten(const struct mt_process *process, uint64_t woke_ns);
 
 /* ---- install dir ---- */
+
+/* Finds files that were installed with this mtctl, from the path of
+ * mtctl itself, so that an installation may be moved. Only an unusual LIBDIR is compiled in
+ * (MT_LIBDIR, else ""). */
 
 /* Writes the absolute path of `name` to *out. Looks beside mtctl, and in the subdirectory `below`
  * ("": none) of each library directory. Returns false if the file is in none of them, or

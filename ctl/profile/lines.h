@@ -14,6 +14,10 @@
 
 /* ---- the file of lines ---- */
 
+/* Reads the file of a look at a process's Python lines
+ * (core/dump_layout.h). The file is not trusted: magic, version, sizes, checksums, and each index
+ * in it are checked. One thread may call. */
+
 /* Bytes and counts above it are not valid: sums of all stacks then fit into 63 bits. */
 #define MT_LINES_FILE_BYTES_MAX ((uint64_t)1 << 47)
 

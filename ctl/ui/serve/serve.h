@@ -246,6 +246,9 @@ void mt_job_cancel(struct mt_jobs *jobs, struct mt_job *job);
 /* Ends all children, and starts none any more. Their connections get 503. */
 void mt_jobs_stop(struct mt_jobs *jobs);
 
+/* From a request to its reply. The paths are a fixed table: none is ever
+ * the name of a file. For one thread. */
+
 /* Which requests are allowed. Protects against pages of other sites in the same browser (DNS
  * rebinding, forged posts), and by a token against other users, who can connect to loopback, too.
  * Each function returns NULL if the request may go on, else the reason. For one thread. */

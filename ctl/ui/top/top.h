@@ -117,6 +117,9 @@ double mt_top_sums_fragmented_percent(const struct mt_process_tree_sums *sums);
 
 /* ---- columns ---- */
 
+/* The table of columns: heading, width, content of a cell, sort order. The help, the sort menu and
+ * --sort use it. Those of a sum are rows of MT_TREE_FIGURES (core/figures.def). */
+
 /* The columns before and after the sums: identifier, name for --sort, heading, width, rank (a
  * higher rank is dropped first if the screen is narrow), whether the largest comes first, help. The
  * command gets the remaining width. */
