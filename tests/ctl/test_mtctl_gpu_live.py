@@ -61,7 +61,9 @@ def test_reset_peak_starts_the_peaks_of_devices_anew(cuda, control, stats):
 def test_an_out_of_memory_error_leaves_its_report(cuda, control, stats, wait_for):
 	one = cuda()
 	fill(one, 900, 40, each_mb=20)
-	assert control(one.env, "stat", one.pid, "--oom").stdout.startswith("no out-of-memory error has reached this program, by its figures of ")
+	assert re.fullmatch(
+		r"no out-of-memory error has reached this program, by its figures of [\d:.]+; one counts after 5 s, unless the program overcomes it\n",
+		control(one.env, "stat", one.pid, "--oom").stdout)
 
 	assert one.number(f"alloc 100 {200 * MB}") == 2
 	assert one.number(f"alloc 101 {MB}") == 0, "and goes on without"
