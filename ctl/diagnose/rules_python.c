@@ -162,7 +162,10 @@ void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_fi
 	const char *option = ignoring_option(facts),
 		   *set = mt_facts_variable(facts, "MT_PYTHON_MALLOC");
 
-	if (option)
+	if (facts->asleep && facts->asleep_reason == MT_ASLEEP_OFF)
+		mt_finding_advise(finding, "Start it again without the setting that keeps the "
+					   "library out (MT_ENABLE, MT_ONLY, MT_EXCLUDE).");
+	else if (option)
 		mt_finding_advise(finding,
 				  "Restart it without %s, with which Python ignores "
 				  "MT_PYTHON_MALLOC: %.120s.",
@@ -224,14 +227,15 @@ void mt_rule_python_arenas(const struct mt_facts *facts, struct mt_diagnosis *ou
 				 mt_text_bytes(bytes).text);
 	show_arenas(facts, finding);
 	mt_finding_bytes(finding, "anonymous memory in all", "anon_bytes", last->anon_bytes);
-	mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
+	if (!facts->asleep)
+		mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
 	mt_finding_show(finding, "small objects", "pymalloc_used", 1, "in pymalloc (%s)",
 			facts->last.head.python ? mt_stats_word_python(facts->last.head.python)
 						: "PYTHONMALLOC is not set");
 	mt_diagnose_advise_python_malloc(facts, finding,
 					 "small objects then live where the shim can purge");
 	mt_finding_name(finding, "python-malloc");
-	if (facts->arenas_known)
+	if (facts->arenas_known && !facts->asleep)
 		mt_finding_start_with(finding, "MT_PYTHON_MALLOC=on");
 	mt_finding_advise(
 		finding,

@@ -261,6 +261,27 @@ def test_reading_pythons_arenas_makes_no_page_resident(control, env, spawn):
 	assert page_tables_of(process.pid) - before < MB, "8 MB of page tables were made for the reserved memory"
 
 
+# Every hundredth object of 100 MB stays, so that each of Python's arenas does.
+PINNED_ARENAS = "import time\n" \
+                "held = [str(number) * 10 for number in range(1000000)]\n" \
+                "held = held[::100]\n" \
+                "print('ready', flush=True)\n" \
+                "time.sleep(60)\n"
+
+
+def test_who_is_left_out_by_a_setting_is_advised_to_drop_that_setting(control, env, spawn):
+	"""MT_PYTHON_MALLOC=on was advised, which does nothing there, and live bytes that nobody counts were 0.0 MB."""
+	settings = env(ENABLE=0)
+	process = spawn([PYTHON, "-c", PINNED_ARENAS], settings)
+	assert process.stdout.readline() == "ready\n"
+
+	text = control(settings, "diagnose", process.pid, FOR, "--no-trim").stdout
+
+	assert "python-arenas" in text
+	assert "without the setting that keeps the library out (MT_ENABLE, MT_ONLY, MT_EXCLUDE)" in re.sub(r"\s+", " ", text)
+	assert "MT_PYTHON_MALLOC=on" not in text and "live heap" not in text
+
+
 def test_diagnose_and_doctor_agree_on_the_limit_and_leave_out_reclaimable_pages(ctl, fake, tmp_path):
 	"""The process publishes an upper bound, pages of files and all; the limit is one of a group above its own, or MT_LIMIT_MB."""
 	for name, text in (("memory.current", 490 * MB), ("memory.max", 500 * MB), ("memory.stat", f"inactive_file {300 * MB}")):
