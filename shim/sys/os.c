@@ -52,8 +52,8 @@ uint64_t mt_os_page_bytes(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Without errno: the caller may be inside malloc, or in a child that has no thread-local data
- * (Chromium makes one by clone with CLONE_SETTLS, which calls _exit). A sandbox may refuse. */
+/* Not by errno: a child may have no thread-local data. Chromium makes one by clone with
+ * CLONE_SETTLS, which calls _exit. */
 static pid_t own_id(long number)
 {
 	long id = mt_raw_syscall_asm(number, 0, 0, 0, 0, 0, 0);

@@ -45,7 +45,8 @@ uint64_t mt_os_process_cpu_ns(void); /* CPU time of all threads */
 /* Returns the page size in bytes: 4, 16 or 64 KiB. */
 uint64_t mt_os_page_bytes(void);
 
-/* The kernel's ids, by system call: libraries interpose libc's functions and may return others. */
+/* The kernel's ids, by system call: libraries interpose libc's functions and may return others.
+ * Return -1 if the call is refused. Touch no thread-local data. */
 pid_t mt_os_gettid(void);
 pid_t mt_os_getpid(void);
 
