@@ -1,7 +1,6 @@
 #include "heap/growth.h"
 
 #include <errno.h>
-#include <sys/resource.h>
 
 #include "core/config.h"
 #include "core/init.h"
@@ -184,14 +183,22 @@ static _Atomic uint32_t vain_count;
 static _Atomic uint64_t vain_bytes;    /* the most that was free before a purge in vain */
 static _Atomic uint64_t objects_bytes; /* pages that Python's objects have taken */
 
-static MT_TLS uint64_t purged_allocated_bytes; /* at this thread's last purge */
+/* at the last purge: of this thread, and of any */
+static MT_TLS uint64_t purged_own_bytes;
+static _Atomic uint64_t purged_malloced_bytes; /* no ordering */
 
-/* By this thread; if it only frees, by the others, who use what it returns. */
-static uint64_t allocated_bytes(void)
+/* Returns whether a MB was allocated since the last purge. A thread that only frees returns what
+ * others take. */
+static bool is_refilled(void)
 {
-	uint64_t own = mt_account_own_allocated();
+	uint64_t own = mt_account_own_allocated() + mt_load_relaxed(&objects_bytes);
+	uint64_t all = mt_load_relaxed(&malloced_bytes);
+	uint64_t fresh =
+		mt_max_u64(own - purged_own_bytes,
+			   mt_sat_sub(all, mt_exchange_relaxed(&purged_malloced_bytes, all)));
 
-	return (own ? own : mt_load_relaxed(&malloced_bytes)) + mt_load_relaxed(&objects_bytes);
+	purged_own_bytes = own;
+	return fresh >= FREE_LEAST_BYTES;
 }
 
 static uint64_t pause_after(uint32_t vain)
@@ -202,13 +209,10 @@ static uint64_t pause_after(uint32_t vain)
 /* Returns how long the next purge waits. What one call after another frees is one purge. */
 static uint64_t count_vain(uint64_t now_ns, uint64_t free_before)
 {
-	uint64_t allocated = allocated_bytes();
-	bool is_refilled = allocated - purged_allocated_bytes >= FREE_LEAST_BYTES;
 	uint64_t since_ns = mt_sat_sub(now_ns, mt_exchange_relaxed(&purged_ns, now_ns));
 	uint32_t vain = mt_load_relaxed(&vain_count);
 
-	purged_allocated_bytes = allocated;
-	if (is_refilled)
+	if (is_refilled())
 		vain = since_ns < pause_after(vain) + VAIN_NS ? vain + 1 : 0;
 	mt_store_relaxed(&vain_count, vain);
 	mt_store_relaxed(&vain_bytes, vain ? mt_max_u64(free_before, mt_load_relaxed(&vain_bytes))
@@ -220,18 +224,17 @@ static void purge_small(void *free_before)
 {
 	uint64_t budget_pct = mt_config()->budget_pct; /* once: it may become 0 at any time */
 	uint64_t now_ns = mt_os_now_ns();
-	struct mt_rss_usage began = {0}, ended = {0};
+	uint64_t began_ns = mt_os_thread_cpu_ns(); /* getrusage(2) lags by up to a tick */
 
 	mt_assert(mt_backend());
-	if (!budget_pct || !mt_rss_read_usage(RUSAGE_THREAD, &began))
+	if (!budget_pct)
 		return;
 	if (mt_backend()->pages)
 		(void)mt_heap_reclaim(0, PURGE_WAIT_NS);
 	else
 		mt_heap_reclaim_objects();
-	(void)mt_rss_read_usage(RUSAGE_THREAD, &ended);
 	mt_heap_pay(&paid_ns, now_ns, budget_pct,
-		    mt_sat_sub(ended.cpu_ns, began.cpu_ns) * FAULTS_SHARE);
+		    mt_sat_sub(mt_os_thread_cpu_ns(), began_ns) * FAULTS_SHARE);
 	mt_store_relaxed(&pause_end_ns, now_ns + count_vain(now_ns, *(uint64_t *)free_before));
 }
 

@@ -3,7 +3,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "core/cgroup.h"
 #include "core/cleanup.h"
@@ -367,7 +366,7 @@ static void read_usage(struct mt_snapshot *now)
 {
 	struct mt_rss_usage usage;
 
-	if (!mt_rss_read_usage(RUSAGE_SELF, &usage))
+	if (!mt_rss_read_usage(&usage))
 		return;
 	now->usage_known = true;
 	now->faults_count = usage.minor_faults_count;

@@ -145,11 +145,11 @@ static uint64_t timeval_ns(const struct timeval *time)
 	return (uint64_t)time->tv_sec * MT_NS_PER_S + (uint64_t)time->tv_usec * 1000;
 }
 
-bool mt_rss_read_usage(int who, struct mt_rss_usage *out)
+bool mt_rss_read_usage(struct mt_rss_usage *out)
 {
 	struct rusage usage;
 
-	if (getrusage(who, &usage) != 0)
+	if (getrusage(RUSAGE_SELF, &usage) != 0)
 		return false;
 	out->minor_faults_count = (uint64_t)usage.ru_minflt;
 	out->system_ns = timeval_ns(&usage.ru_stime);

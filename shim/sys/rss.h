@@ -46,9 +46,9 @@ struct mt_rss_usage {
 	uint64_t system_ns;
 };
 
-/* Fills *out; who: RUSAGE_SELF or RUSAGE_THREAD, which is as old as the last tick of the scheduler.
- * Returns false, and leaves it as it is, if the kernel refuses. Source: getrusage(2). */
-bool mt_rss_read_usage(int who, struct mt_rss_usage *out);
+/* Fills *out, for the process. Returns false, and leaves it as it is, if the kernel refuses. Source:
+ * getrusage(2). */
+bool mt_rss_read_usage(struct mt_rss_usage *out);
 
 /* ---- shared pages ---- */
 
