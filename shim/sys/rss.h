@@ -46,8 +46,8 @@ struct mt_rss_usage {
 	uint64_t system_ns;
 };
 
-/* Fills *out, for the process. Returns false, and leaves it as it is, if the kernel refuses. Source:
- * getrusage(2). */
+/* Fills *out, for the process. Returns false, and leaves it as it is, if the kernel refuses.
+ * Source: getrusage(2). */
 bool mt_rss_read_usage(struct mt_rss_usage *out);
 
 /* ---- shared pages ---- */
