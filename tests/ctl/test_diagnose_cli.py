@@ -190,7 +190,7 @@ def test_a_process_that_does_not_reply_is_judged_by_its_last_figures(ctl, fake):
 	assert said["trim"] is None and said["verdict"] == "healthy" and not said["answers"]
 	assert said["samples_count"] > 15, "one that does not answer is waited for at each look"
 	assert time.monotonic() - began < 25, "it is asked for a trim all the same"
-	assert "It does not answer" in ctl("diagnose", pid, "--for=4").stdout
+	assert "it does not reply" in ctl("diagnose", pid, "--for=4").stdout
 
 
 def test_hostile_text_reaches_no_terminal(ctl, fake):

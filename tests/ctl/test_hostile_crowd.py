@@ -192,10 +192,17 @@ def chain_of_links(folder):
 	return folder / "l0" / "x"
 
 
+# For all processes together; beyond it they are refused, and not looked at again for a while.
+FOLLOWED_MOST_S = 1
+
+
 def test_an_mt_dir_that_takes_long_to_follow_is_followed_once(person, crowd, stage, serve):
 	folder = stage.place / "chain"
 	folder.mkdir()
-	crowd(person(1), 30, "none", MT_DIR=chain_of_links(folder))
+	path, begun = chain_of_links(folder), time.monotonic()
+	os.path.exists(path)
+	takes_long = 30 * (time.monotonic() - begun) > 2 * FOLLOWED_MOST_S
+	crowd(person(1), 30, "none", MT_DIR=path)
 	_, get = serve()
 
 	_, first_s = get("metrics")
@@ -205,6 +212,9 @@ def test_an_mt_dir_that_takes_long_to_follow_is_followed_once(person, crowd, sta
 		if second_s < first_s / 3:
 			break
 
+	if not takes_long:  # a fast machine follows all of them within that time
+		assert second_s < 2 * FOLLOWED_MOST_S
+		return
 	assert second_s < first_s / 3
 	# On a busy machine the time for all of them may be over before the last one's path is followed.
 	assert re.search(r'mtshim_processes{state="refused"} [1-9]', text)
