@@ -667,8 +667,12 @@ MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *arg
 		next = (clone_fn)(uintptr_t)mt_loader_libc_function("clone");
 	if ((flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS)) == CLONE_VM)
 		mt_jemalloc_caches_note_shared();
-	if ((flags & CLONE_VM) || !start)
+	/* A child with thread-local data of its own has none of this library's, and no heap. */
+	if ((flags & (CLONE_VM | CLONE_SETTLS)) || !start) {
+		if (!(flags & CLONE_VM))
+			mt_rss_shared_note_fork();
 		return next(start, stack, flags, argument, parent_tid, tls, child_tid);
+	}
 	if (flags & CLONE_VFORK)
 		return clone_vfork(next, &copy, stack, flags,
 				   (void *const[]){parent_tid, tls, child_tid});

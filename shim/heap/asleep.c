@@ -262,7 +262,7 @@ static void asleep_free(void *ptr)
 
 /* The program has set flags on pages of the heap. libc would have mapped a block of held bytes by
  * itself, and now unmap all but the first kept bytes: these whole pages are replaced. Returns
- * whether the block is that large. */
+ * whether it would have, and a page of the block is flagged. */
 static MT_COLD bool drop_flags(void *ptr, size_t held, size_t kept)
 {
 	uintptr_t page = mt_os_page_bytes();
@@ -270,9 +270,11 @@ static MT_COLD bool drop_flags(void *ptr, size_t held, size_t kept)
 	uintptr_t end = ((uintptr_t)ptr + held) / page * page;
 
 	mt_assert(kept <= held);
-	if (held >= MT_GLIBC_MMAP_THRESHOLD && end > first)
+	if (held < MT_GLIBC_MMAP_THRESHOLD || !mt_page_flags_has(ptr, held))
+		return false;
+	if (end > first)
 		mt_page_flags_freed((void *)first, end - first);
-	return held >= MT_GLIBC_MMAP_THRESHOLD;
+	return true;
 }
 
 static void asleep_free_flagged(void *ptr)

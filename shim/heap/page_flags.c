@@ -331,6 +331,16 @@ static MT_COLD bool replace_flagged(uintptr_t begin, uintptr_t end)
 	return is_replaced;
 }
 
+bool mt_page_flags_has(const void *begin, size_t bytes)
+{
+	bool has;
+
+	enter();
+	has = mt_page_ranges_overlap(&flagged, (uintptr_t)begin, (uintptr_t)begin + bytes);
+	leave();
+	return has;
+}
+
 void mt_page_flags_freed(void *begin, size_t bytes)
 {
 	if (mt_unlikely(mt_page_flags_any()))

@@ -75,6 +75,9 @@ void mt_page_flags_note(long number, long address, long bytes, long argument);
  * owner must not have its flags. The content is lost then. */
 void mt_page_flags_freed(void *begin, size_t bytes);
 
+/* Returns whether a page of the block is noted. Any thread, but in a signal handler. */
+bool mt_page_flags_has(const void *begin, size_t bytes);
+
 /* Returns free pages to the kernel; they stay mapped, and lose their flags. Returns what madvise
  * does. */
 int mt_page_flags_purge(void *begin, size_t bytes);

@@ -1,6 +1,7 @@
 /* no_tls_child.c CALL MB: from a process of so many MB, makes a child that shares its memory and
  * has no thread-local data of its own, as Chromium does before it changes its root. The child calls
- * CALL. Prints "exit 7", or "signal" and the number that ended it. */
+ * CALL; "copy": nothing, and has memory of its own. Prints "exit 7", or "signal" and the number
+ * that ended it. */
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
@@ -48,7 +49,7 @@ int main(int argc, char **argv)
 	static char stack[STACK_BYTES] __attribute__((aligned(16)));
 	size_t bytes = argc == 3 ? strtoul(argv[2], NULL, 0) << 20 : 0;
 	char *block = malloc(bytes + 1);
-	int status = 0;
+	int flags, status = 0;
 	pid_t pid;
 
 	if (argc != 3 || !block)
@@ -56,8 +57,8 @@ int main(int argc, char **argv)
 	memset(block, 1, bytes);
 	wanted = argv[1];
 	usleep(300000);
-	pid = clone(child, stack + STACK_BYTES,
-		    CLONE_FS | CLONE_VM | CLONE_VFORK | CLONE_SETTLS | SIGCHLD, NULL, NULL,
+	flags = strcmp(wanted, "copy") == 0 ? 0 : CLONE_FS | CLONE_VM | CLONE_VFORK;
+	pid = clone(child, stack + STACK_BYTES, flags | CLONE_SETTLS | SIGCHLD, NULL, NULL,
 		    tls + TLS_BYTES / 2, NULL);
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		return 3;

@@ -179,7 +179,7 @@ def test_a_forked_child_that_may_touch_no_file_ends_in_peace(run, env, compile_c
 	assert run([compile_c("sandboxed_child.c"), end], env()).stdout == "exit 7\n"
 
 
-@pytest.mark.parametrize("call", ["_exit", "_Exit", "setrlimit", "prlimit", "unshare", "setgroups"])
+@pytest.mark.parametrize("call", ["_exit", "_Exit", "setrlimit", "prlimit", "unshare", "setgroups", "copy"])
 @pytest.mark.parametrize("megabytes", [0, 40])
 def test_a_child_without_thread_local_data_may_call_what_touches_none(run, env, bare, compile_c, call, megabytes):
 	"""Chromium's sandbox makes one: it died of SIGSEGV in _exit, since getpid saved errno."""

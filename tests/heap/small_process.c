@@ -25,9 +25,11 @@
  *                             which makes no others, frees them; kB of anonymous memory */
 #include <malloc.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -360,6 +362,21 @@ static long left_behind(long bytes)
 	return rollup_kb("Anonymous:");
 }
 
+static long cuts(void)
+{
+	char *flagged = malloc(250000), *blocks[14];
+
+	if (!flagged || madvise(flagged + 8192 - (uintptr_t)flagged % 4096, 4096, MADV_DONTDUMP))
+		abort();
+	for (int i = 0; i < 14; i++) {
+		blocks[i] = malloc(250000);
+		memset(blocks[i], 1, 250000);
+	}
+	for (int i = 0; i < 14; i++)
+		blocks[i] = realloc(blocks[i], 100);
+	return rollup_kb("Anonymous:");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && strcmp(argv[1], "reloads") == 0)
@@ -389,6 +406,8 @@ int main(int argc, char **argv)
 		printf("%ld\n", evicts(atol(argv[2]) << 20, (size_t)atol(argv[3]), atoi(argv[4])));
 	else if (argc == 4 && strcmp(argv[1], "handed_over") == 0)
 		printf("%ld\n", handed_over(atol(argv[2]) << 20, atoi(argv[3])));
+	else if (argc == 2 && strcmp(argv[1], "cuts") == 0)
+		printf("%ld\n", cuts());
 	else if (argc == 3 && strcmp(argv[1], "left_behind") == 0)
 		printf("%ld\n", left_behind(atol(argv[2]) << 20));
 	else
