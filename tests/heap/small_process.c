@@ -371,9 +371,8 @@ static long cuts(void)
 	for (int i = 0; i < 14; i++) {
 		blocks[i] = malloc(250000);
 		memset(blocks[i], 1, 250000);
-	}
-	for (int i = 0; i < 14; i++)
 		blocks[i] = realloc(blocks[i], 100);
+	}
 	return rollup_kb("Anonymous:");
 }
 
