@@ -1,16 +1,13 @@
 #include "ctl/process/pymalloc.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "ctl/process/smaps.h"
 
-#define BATCH  1024
 #define WINDOW 4096u /* entries of the pagemap that are read at once */
 /* Documentation/admin-guide/mm/pagemap.rst */
 #define PRESENT       ((uint64_t)1 << 63)
@@ -20,14 +17,9 @@
 /* Pools of 16 kB first. If none is found, pools of 4 kB, of older Pythons. */
 static const uint64_t pool_sizes[] = {16384, 4096};
 
-struct batch {
-	pid_t pid;
-	uint64_t pool_bytes; /* of one pool */
-	struct iovec remote[BATCH];
-	unsigned char headers[BATCH][MT_PYMALLOC_HEADER_BYTES];
-	size_t count;
-	bool refused;
-	int pagemap;
+struct reader {
+	uint64_t pool_bytes;               /* of one pool */
+	int pagemap, memory;               /* descriptors of /proc/PID/pagemap and mem */
 	uint64_t page_bytes, entries_from; /* the address of the first */
 	size_t entries_count;
 	uint64_t entries[WINDOW];
@@ -60,50 +52,40 @@ bool mt_pymalloc_parse_header(const unsigned char *header, uint64_t pool_bytes,
 
 /* A read of a page that is not resident would create page tables for reserved memory, or swap the
  * page in. Addresses must rise from call to call. */
-static bool is_resident(struct batch *batch, uint64_t address)
+static bool is_resident(struct reader *reader, uint64_t address)
 {
-	uint64_t page = address / batch->page_bytes,
-		 first = batch->entries_from / batch->page_bytes;
+	uint64_t page = address / reader->page_bytes,
+		 first = reader->entries_from / reader->page_bytes;
 	ssize_t got;
 
-	if (page < first || page >= first + batch->entries_count) {
-		got = pread(batch->pagemap, batch->entries, sizeof(batch->entries),
+	if (page < first || page >= first + reader->entries_count) {
+		got = pread(reader->pagemap, reader->entries, sizeof(reader->entries),
 			    (off_t)(page * sizeof(uint64_t)));
-		batch->entries_from = page * batch->page_bytes;
-		batch->entries_count = got > 0 ? (size_t)got / sizeof(uint64_t) : 0;
+		reader->entries_from = page * reader->page_bytes;
+		reader->entries_count = got > 0 ? (size_t)got / sizeof(uint64_t) : 0;
 		first = page;
 	}
-	return page < first + batch->entries_count && (batch->entries[page - first] & PRESENT);
+	return page < first + reader->entries_count && (reader->entries[page - first] & PRESENT);
 }
 
-/* process_vm_readv(2) ends at a page that cannot be read. The rest is read again behind it. */
-static void read_batch(struct batch *batch, struct mt_pymalloc *sum)
+/* Not by process_vm_readv(2): from Linux 5.19 on it gives the process a copy of a page that it shares
+ * with a forked one. */
+static void read_pool(const struct reader *reader, uint64_t address, struct mt_pymalloc *sum)
 {
-	for (size_t first = 0; first < batch->count && !batch->refused; first++) {
-		struct iovec local = {batch->headers[first],
-				      (batch->count - first) * MT_PYMALLOC_HEADER_BYTES};
-		ssize_t got = process_vm_readv(batch->pid, &local, 1, batch->remote + first,
-					       batch->count - first, 0);
-		size_t whole = got > 0 ? (size_t)got / MT_PYMALLOC_HEADER_BYTES : 0;
+	unsigned char header[MT_PYMALLOC_HEADER_BYTES];
+	uint64_t live;
 
-		batch->refused = got < 0 && errno == EPERM;
-		for (size_t i = first; i < first + whole; i++) {
-			uint64_t live;
-
-			if (!mt_pymalloc_parse_header(batch->headers[i], batch->pool_bytes, &live))
-				continue;
-			sum->pools_count++;
-			sum->pools_bytes += batch->pool_bytes;
-			sum->live_bytes += live;
-		}
-		first += whole;
-	}
-	batch->count = 0;
+	if (pread(reader->memory, header, sizeof(header), (off_t)address) != sizeof(header) ||
+	    !mt_pymalloc_parse_header(header, reader->pool_bytes, &live))
+		return;
+	sum->pools_count++;
+	sum->pools_bytes += reader->pool_bytes;
+	sum->live_bytes += live;
 }
 
-static bool scan(char *maps, struct batch *batch, struct mt_pymalloc *sum)
+static void scan(char *maps, struct reader *reader, struct mt_pymalloc *sum)
 {
-	uint64_t pool_bytes = batch->pool_bytes;
+	uint64_t pool_bytes = reader->pool_bytes;
 	struct mt_maps_line line;
 
 	while (mt_maps_next(&maps, &line)) {
@@ -111,43 +93,45 @@ static bool scan(char *maps, struct batch *batch, struct mt_pymalloc *sum)
 		if (strcmp(line.permissions, "rw-p") != 0 || line.inode || *line.name)
 			continue;
 		for (uint64_t at = (line.start + pool_bytes - 1) & ~(pool_bytes - 1);
-		     at + pool_bytes <= line.end; at += pool_bytes) {
-			if (!is_resident(batch, at))
-				continue;
-			batch->remote[batch->count++] =
-				(struct iovec){(void *)(uintptr_t)at, MT_PYMALLOC_HEADER_BYTES};
-			if (batch->count == BATCH)
-				read_batch(batch, sum);
-		}
+		     at + pool_bytes <= line.end; at += pool_bytes)
+			if (is_resident(reader, at))
+				read_pool(reader, at, sum);
 	}
-	read_batch(batch, sum);
-	return !batch->refused;
+}
+
+static int open_of(pid_t pid, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 bool mt_pymalloc_read(const struct mt_process *process, struct mt_pymalloc *out)
 {
-	struct batch *batch = mt_error_check_memory(calloc(1, sizeof(*batch)));
-	char path[64];
+	struct reader *reader = mt_error_check_memory(calloc(1, sizeof(*reader)));
 	bool known = false;
 
 	memset(out, 0, sizeof(*out));
-	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)process->pid);
-	batch->pagemap = open(path, O_RDONLY | O_CLOEXEC);
-	batch->pid = process->pid;
-	batch->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-	for (size_t i = 0; batch->pagemap >= 0 && i < sizeof(pool_sizes) / sizeof(pool_sizes[0]) &&
-			   !out->pools_count;
+	reader->pagemap = open_of(process->pid, "pagemap");
+	reader->memory = open_of(process->pid, "mem");
+	reader->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+	for (size_t i = 0; reader->pagemap >= 0 && reader->memory >= 0 &&
+			   i < sizeof(pool_sizes) / sizeof(pool_sizes[0]) && !out->pools_count;
 	     i++) {
 		char *maps = mt_process_maps(process->pid);
 
-		batch->pool_bytes = pool_sizes[i];
-		batch->refused = false;
-		batch->entries_count = 0;
-		known = maps && scan(maps, batch, out);
+		reader->pool_bytes = pool_sizes[i];
+		reader->entries_count = 0;
+		known = maps != NULL;
+		if (maps)
+			scan(maps, reader, out);
 		free(maps);
 	}
-	if (batch->pagemap >= 0)
-		close(batch->pagemap);
-	free(batch);
+	if (reader->pagemap >= 0)
+		close(reader->pagemap);
+	if (reader->memory >= 0)
+		close(reader->memory);
+	free(reader);
 	return known;
 }

@@ -66,6 +66,27 @@ def test_python_is_named_with_its_version_and_its_malloc(looked, spawn, plain):
 	assert said["start"]["command"].endswith(" 'a b'") and said["start"]["obstacle"] is None
 
 
+FORKED = "import os\nheld = [str(number) for number in range(1000000)]\n" \
+         "if os.fork():\n    os.wait()\nelse:\n    print(os.getpid(), flush=True)\n    input()\n"
+
+
+def test_a_look_copies_no_page_that_forked_processes_share(looked, spawn, plain):
+	"""From Linux 5.19 on process_vm_readv gave each its own copy of a page in four: 100 MB became 122."""
+	parent = spawn([PYTHON, "-c", FORKED], plain, stdin=subprocess.PIPE)
+	child = int(parent.stdout.readline())
+
+	def own_kb():
+		rollup = pathlib.Path(f"/proc/{child}/smaps_rollup").read_text()
+		return sum(map(int, re.findall(r"^Private_(?:Clean|Dirty):\s+(\d+)", rollup, re.MULTILINE)))
+	before = own_kb()
+	said = looked(child)
+	after = own_kb()
+	parent.communicate("\n")
+
+	assert said["allocator"] and said["rss_bytes"] > 50 * MB
+	assert after - before < 2048
+
+
 def test_what_malloc_trim_does_not_reach_is_said_beside_pythons_pools(ctl, spawn, plain):
 	"""The first line spoke of 111 MB free in the pools, the last of 0 to 4.6 MB that a trim brings."""
 	process = spawn([PYTHON, "-c", "import time; print('ready', flush=True); time.sleep(60)"], plain)
