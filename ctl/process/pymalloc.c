@@ -68,8 +68,8 @@ static bool is_resident(struct reader *reader, uint64_t address)
 	return page < first + reader->entries_count && (reader->entries[page - first] & PRESENT);
 }
 
-/* Not by process_vm_readv(2): from Linux 5.19 on it gives the process a copy of a page that it shares
- * with a forked one. */
+/* Not by process_vm_readv(2): from Linux 5.19 on it gives the process a copy of a page that it
+ * shares with a forked one. */
 static void read_pool(const struct reader *reader, uint64_t address, struct mt_pymalloc *sum)
 {
 	unsigned char header[MT_PYMALLOC_HEADER_BYTES];
