@@ -27,7 +27,7 @@
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
-#define HELD_BYTES ((size_t)24 << 30)
+#define HELD_BYTES ((size_t)96 << 30)
 
 static void fail(const char *what)
 {
