@@ -77,6 +77,8 @@ void je_malloc_stats_print(void (*write)(void *, const char *), void *argument,
  * version may lack them. */
 extern char je_arena_emap_global[] __attribute__((weak, visibility("hidden")));
 extern void *je_arenas[] __attribute__((weak));
+extern void je_arena_decay(void *thread, void *arena, bool is_background, bool all)
+	__attribute__((weak));
 extern unsigned int je_manual_arena_base __attribute__((weak));
 extern unsigned int je_narenas_total_get(void) __attribute__((weak));
 extern uint64_t *__real_je_rtree_leaf_elm_lookup_hard(void *thread, void *tree, void *context,

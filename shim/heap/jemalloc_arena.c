@@ -26,8 +26,6 @@
  * them. */
 extern size_t je_oversize_threshold __attribute__((weak));
 extern size_t je_opt_oversize_threshold __attribute__((weak));
-extern void je_arena_decay(void *thread, void *arena, bool is_background, bool all)
-	__attribute__((weak));
 
 /* If a thread ends or leaves an arena, jemalloc calls this instead of its own (jemalloc.mk). */
 void mt_je_arena_decay(void *thread, void *arena, bool is_background, bool all);

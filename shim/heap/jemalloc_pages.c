@@ -51,8 +51,6 @@ extern void je_arena_basic_stats_merge(void *thread, void *arena, unsigned int *
 				       const char **dss, ssize_t *dirty_decay_ms,
 				       ssize_t *muzzy_decay_ms, size_t *active, size_t *dirty,
 				       size_t *muzzy) __attribute__((weak));
-extern void je_arena_decay(void *thread, void *arena, bool is_background, bool all)
-	__attribute__((weak));
 
 struct pages {
 	size_t active, dirty, muzzy;
