@@ -38,14 +38,16 @@
 	"lg_tcache_nslots_mul:3,tcache_nslots_small_min:4,tcache_nslots_large:4"
 #define DEFAULT_SLABS "slab_sizes:1-1280:1|1281-1536:2|1537-2048:1|2049-2560:2|3073-4096:1"
 
-/* The first five are refused to everyone: a bad setting, or what the kernel refuses, is a line on
+/* The first six are refused to everyone: a bad setting, or what the kernel refuses, is a line on
  * stderr, never the end of the program; a thread that jemalloc starts from inside itself, before
- * the program's libraries are initialised, hangs it; and the events that would print statistics
- * serve something else (heap/jemalloc_thread.c). */
-#define REFUSED_ALWAYS 5
+ * the program's libraries are initialised, hangs it; the events that would print statistics serve
+ * something else (heap/jemalloc_thread.c); and jemalloc 5.3's huge page allocator looks for pages
+ * to purge for ever. */
+#define REFUSED_ALWAYS 6
 static const char *const refused_keys[] = {
-	"abort",          "abort_conf",     "background_thread", "max_background_threads",
-	"stats_interval", "dirty_decay_ms", "muzzy_decay_ms",    "decay_time",
+	"abort",          "abort_conf", "background_thread", "max_background_threads",
+	"stats_interval", "hpa",        "dirty_decay_ms",    "muzzy_decay_ms",
+	"decay_time",
 };
 
 static bool is_refused(const char *pair, size_t length, size_t keys)

@@ -77,6 +77,7 @@ Test(jemalloc_conf, takes_a_stock_conf_but_for_what_would_purge_or_abort)
 		{"dirty_decay_ms", "dirty_decay_ms"}, /* no pair: jemalloc says so itself */
 		{"dirty_decay_msx:1", "dirty_decay_msx:1"},
 		{"abort:true,narenas:2", "narenas:2"},
+		{"hpa:true,narenas:2", "narenas:2"},
 		{"abortx:true", "abortx:true"},
 	};
 
@@ -89,6 +90,7 @@ Test(jemalloc_conf, the_users_word_comes_last)
 	cr_expect_str_eq(
 		tail_of("narenas:4,dirty_decay_ms:1", "dirty_decay_ms:7,background_thread:true", 0),
 		"narenas:4,dirty_decay_ms:7");
+	cr_expect_str_eq(tail_of(NULL, "hpa:true,tcache:false", 0), "tcache:false");
 	cr_expect_str_eq(tail_of("narenas:4", "narenas:9", 2), "narenas:2,narenas:4,narenas:9");
 	cr_expect_str_eq(tail_of(NULL, "thp:always", 1024), "narenas:1024,thp:always");
 }
