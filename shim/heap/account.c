@@ -356,15 +356,21 @@ static bool look_at_all(void)
 
 /* ---- threads that rest ---- */
 
+/* A thread that wakes up for a timeout, a heartbeat, moves little. */
+#define REST_LITTLE_BYTES 65536u
+
+/* What an emptied thread moves adds up until it is no longer little. */
 static void note_rest(struct mt_thread_counters *thread, bool at_once)
 {
 	uint64_t allocated, freed;
 
 	if (!read_counters(thread, &allocated, &freed))
 		return;
-	if (allocated + freed != thread->rest_bytes)
+	if (allocated + freed - thread->rest_bytes >= (at_once ? 1 : REST_LITTLE_BYTES))
 		thread->rest = at_once ? MT_REST_RESTS : MT_REST_MOVES;
-	else if (thread->rest != MT_REST_EMPTIED)
+	else if (thread->rest == MT_REST_EMPTIED)
+		return;
+	else
 		thread->rest = MT_REST_RESTS;
 	thread->rest_bytes = allocated + freed;
 }

@@ -17,8 +17,8 @@
 
 #include "sys/attr.h"
 
-/* Whether a thread allocates and frees. TRIED: it rests, and did not sleep when its cache was to be
- * emptied. EMPTIED: it has rested since. */
+/* Whether a thread allocates and frees more than a little. TRIED: it rests, and did not sleep when
+ * its cache was to be emptied. EMPTIED: it has rested since. */
 enum mt_account_rest { MT_REST_MOVES, MT_REST_RESTS, MT_REST_TRIED, MT_REST_EMPTIED };
 
 /* The first cache line is written by the owner but for its last fields, the second by the thread
@@ -32,7 +32,7 @@ struct mt_thread_counters {
 	_Atomic(void *) cache;          /* of jemalloc, written by the owner; NULL: none */
 	_Atomic int lock_waits;         /* by the owner: it waits for a lock of jemalloc's */
 	pid_t tid;
-	uint64_t rest_bytes; /* allocated and freed, at mt_account_note_rest */
+	uint64_t rest_bytes; /* allocated and freed, when it last moved or was emptied */
 	enum mt_account_rest rest;
 	/* where the allocator counts in addition; NULL: nowhere. Written by the owner */
 	_Alignas(64) _Atomic(const void *) allocator_counters;
@@ -113,9 +113,9 @@ bool mt_account_partial_sum(struct mt_account_totals *out);
 
 /* ---- threads that rest ---- */
 
-/* Looks which threads have neither allocated nor freed since the last call; at_once: all count as
- * if they had not, but those whose cache was emptied since. Returns how many of these have a cache
- * that was not. Worker thread. */
+/* Looks which threads have allocated and freed less than 64 KiB since the last call; at_once: all
+ * count as if they had, but those whose cache was emptied since. Returns how many of these have a
+ * cache that was not. Worker thread. */
 unsigned int mt_account_note_rest(bool at_once);
 
 /* Asks sleeps() about the next of them, under the list lock: the thread cannot end meanwhile.

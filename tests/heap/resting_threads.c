@@ -1,7 +1,8 @@
 /* resting_threads.c COUNT SMALLEST LARGEST KB -- so many threads take 1 MB three times in blocks of
- * these bytes, free all of it, and wait, each in one of five ways. Waits up to 20 s until no more
- * than KB are resident that are no file's, and prints how many are. Then wakes the threads up: they
- * work once more. Returns how many bytes were not as they had been written. */
+ * these bytes, free all of it, and wait, each in one of five ways, of which one wakes up three
+ * times a second for a block of SMALLEST. Waits up to 20 s until no more than KB are resident that
+ * are no file's, and prints how many are. Then wakes the threads up: they work once more. Returns
+ * how many bytes were not as they had been written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -72,8 +73,10 @@ static void wait_in_some_way(int number)
 		(void)!write(full[1], &byte, 1);
 		break;
 	default:
-		while (!awake)
-			usleep(1000000);
+		while (!awake) {
+			free(malloc(smallest));
+			usleep(300000);
+		}
 	}
 }
 

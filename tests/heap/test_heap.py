@@ -235,7 +235,8 @@ def test_threads_that_wait_after_little_work_keep_little(run, env, bare, compile
 
 @pytest.mark.parametrize("smallest, largest", [(16, 2000), (4000, 30_000)])
 def test_what_threads_have_freed_goes_back_while_they_wait(run, env, compile_c, smallest, largest):
-	"""Only a thread itself emptied its cache: 100 that worked three times and then waited held 50 and 75 MB for good; libc 5 and 20."""
+	"""Only a thread itself emptied its cache: 100 that worked three times and then waited held 50 and 75 MB for good; libc 5 and 20.
+	Every fifth wakes up for a small block now and then: then it kept its cache."""
 	program = compile_c("resting_threads.c", "-pthread")
 
 	got = run([program, 100, smallest, largest, 12_000], env(ALLOCATOR="jemalloc"), timeout=60)
