@@ -134,7 +134,8 @@ struct mt_backend {
 	enum mt_reclaimed (*reclaim)(uint64_t keep_bytes, uint64_t patience_ns);
 	const struct mt_heap_profiler *profiler; /* NULL: it has none */
 	void (*flush_thread)(void);              /* empties the calling thread's own cache */
-	/* mt_jemalloc_caches_empty. NULL: it cannot. */
+	/* Empties the caches of threads that sleep (mt_jemalloc_caches_empty), and returns pages
+	 * of unused records. Returns the number of threads. Worker thread. NULL: it cannot. */
 	unsigned int (*empty_caches)(bool at_once);
 	/* CPU time of purges that it made itself since the last call. NULL: it makes none. */
 	uint64_t (*take_cost_ns)(void);

@@ -427,6 +427,14 @@ static void jemalloc_purge(struct mt_purge_outcome *out)
 	}
 }
 
+static unsigned int jemalloc_empty(bool at_once)
+{
+	unsigned int count = mt_jemalloc_caches_empty(at_once);
+
+	mt_jemalloc_records_return();
+	return count;
+}
+
 /* ---- the backend ---- */
 
 static const struct mt_heap_ops jemalloc_ops = {
@@ -448,7 +456,7 @@ static const struct mt_backend jemalloc_backend = {
 	.purge_again = mt_jemalloc_purge_again,
 	.reclaim = mt_jemalloc_reclaim,
 	.flush_thread = mt_jemalloc_flush_thread,
-	.empty_caches = mt_jemalloc_caches_empty,
+	.empty_caches = jemalloc_empty,
 	.take_cost_ns = mt_jemalloc_reuse_take_cost_ns,
 };
 

@@ -26,7 +26,7 @@ jemalloc_extents := $(jemalloc_extent_calls) ecache_alloc ecache_evict extent_de
 # they serve is left out, as where they are missing.
 jemalloc_known    := 5.2.1 5.3.0 5.3.1
 jemalloc_internal := arena_basic_stats_merge arena_cache_bin_fill_small arena_choose_hard arena_dalloc_bin_locked_handle_newly_empty arena_dalloc_promoted arena_decay \
-	arena_emap_global arenas ehooks_default_zero_impl large_dalloc large_dalloc_prep_locked large_malloc \
+	arena_emap_global arenas base_alloc_edata edata_cache_get edata_cache_init edata_cache_put ehooks_default_zero_impl large_dalloc large_dalloc_prep_locked large_malloc \
 	large_palloc large_ralloc large_salloc $(jemalloc_extents) manual_arena_base narenas_total_get opt_disable_large_size_classes opt_oversize_threshold opt_stats_interval \
 	opt_tcache oversize_threshold rtree_leaf_elm_lookup_hard stats_interval_event_handler stats_interval_new_event_wait \
 	stats_interval_postponed_event_wait tcache_arena_associate tcache_arena_reassociate tcache_gc_dalloc_event_handler tcache_gc_event_handler \
@@ -124,6 +124,10 @@ jemalloc_link += -Wl,--wrap=je_tcache_gc_event_handler,--wrap=je_tsd_tcache_data
 endif
 ifneq ($(call jemalloc_has,arena_cache_bin_fill_small),)
 jemalloc_link += -Wl,--wrap=je_arena_cache_bin_fill_small
+endif
+# Records of extents that are no more (heap/jemalloc_records.c).
+ifneq ($(call jemalloc_has,base_alloc_edata edata_cache_get edata_cache_init edata_cache_put),)
+jemalloc_link += -Wl,--wrap=je_base_alloc_edata,--wrap=je_edata_cache_init
 endif
 # The caches of threads that sleep (heap/jemalloc_caches.c).
 ifneq ($(call jemalloc_has,arena_cache_bin_fill_small nhbins tcache_bin_flush_large tcache_bin_flush_small tcache_cleanup),)

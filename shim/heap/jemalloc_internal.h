@@ -180,6 +180,19 @@ void *mt_jemalloc_first_arena(void);
 /* In a forked child, whose only thread is the first again. */
 void mt_jemalloc_arena_fork_child(void);
 
+/* ---- heap/jemalloc_records.c: what jemalloc remembers of extents that are no more ---- */
+
+/* jemalloc has a record of 128 bytes for each extent, and so for each slab of one page: 3 % of a
+ * heap of small blocks. It keeps the records of extents that have joined others for the next ones,
+ * at all times. Owns those that it takes from there. */
+
+/* Returns the pages to the kernel in which no record is in use, if there are half a MB of unused
+ * records, and twice as many as the last time left. Worker thread; takes the purge lock for a
+ * millisecond at a time. */
+void mt_jemalloc_records_return(void);
+
+void mt_jemalloc_records_fork_child(void);
+
 /* ---- heap/jemalloc_reuse.c: large blocks that come with the pages of those before ---- */
 
 /* jemalloc hands a free range out with its pages, which saves a program that fills its block a
@@ -314,6 +327,8 @@ struct mt_extent {
 	uint64_t others[5];
 	uint64_t free_regions[]; /* of a slab: a bit for each region, set if it is free */
 };
+
+#define MT_EXTENT_RECORD_BYTES 128u
 
 #define MT_EXTENT_ARENA_MASK 0xfffu /* of bits: the number of the arena */
 

@@ -548,6 +548,7 @@ void mt_jemalloc_fork_child(void)
 	held_count = 0;
 	mt_jemalloc_caches_fork_child();
 	mt_jemalloc_pages_fork_child();
+	mt_jemalloc_records_fork_child();
 	mt_jemalloc_arena_fork_child();
 	mt_lock_check_leave(MT_RANK_jemalloc);
 	mt_jemalloc_prof_open_gate_in_child();

@@ -2,9 +2,11 @@
  *   hoards threads COUNT   threads that fill and free blocks of many sizes and then sleep
  *   hoards one MIB         one block, freed, and no call of malloc after it
  *   hoards jobs MIB        one thread for each job, which frees what it has allocated and ends
+ *   hoards small MIB       small blocks, freed by the thread that has allocated them
  *   hoards daemon MIB      a forked child frees what its parent has allocated, and prints its PID
  * Prints "ready" once that is done, for jobs the CPU time in ms of a job, and waits for a line. */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,19 +51,20 @@ static void *work(void *kept)
 	return NULL;
 }
 
-static void free_in_child(void)
+static void free_small(bool in_child)
 {
 	int count = (mib << 20) / SMALL;
 	void **blocks = malloc((size_t)count * sizeof(void *));
 
 	for (int i = 0; i < count; i++)
 		blocks[i] = memset(malloc(SMALL), 1, SMALL);
-	if (fork() != 0) {
+	if (in_child && fork() != 0) {
 		wait(NULL);
 		_exit(0);
 	}
 	for (int i = 0; i < count; i++)
 		free(blocks[i]);
+	free(blocks);
 	printf("%d\n", (int)getpid());
 }
 
@@ -104,8 +107,8 @@ int main(int argc, char **argv)
 		pthread_barrier_wait(&all_done);
 	} else if (strcmp(argv[1], "jobs") == 0) {
 		run_jobs();
-	} else if (strcmp(argv[1], "daemon") == 0) {
-		free_in_child();
+	} else if (strcmp(argv[1], "one") != 0) {
+		free_small(strcmp(argv[1], "daemon") == 0);
 	} else {
 		setvbuf(stdout, NULL, _IONBF, 0);
 		free(memset(malloc((size_t)mib << 20), 1, (size_t)mib << 20));

@@ -1,0 +1,252 @@
+#include "heap/jemalloc_internal.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "core/thread.h"
+#include "heap/purge_lock.h"
+#include "sys/atomic.h"
+#include "sys/attr.h"
+#include "sys/lock.h"
+#include "sys/os.h"
+#include "sys/rss.h"
+
+/* fewer unused records are not worth a look: half a MB */
+#define LEAST_COUNT 4096u
+/* under the purge lock at once: about a millisecond */
+#define STEP_COUNT 4096u
+#define RANGES     512u
+
+/* ---- jemalloc's records ---- */
+
+/* Source: struct edata_cache_s of jemalloc 5.3.0. */
+struct cache {
+	void *heap[2];
+	_Atomic size_t count; /* unused records */
+};
+
+/* Internal to jemalloc: src/edata_cache.c, src/base.c of 5.3.0. Weak: another version may lack
+ * them. The lowest of the oldest records comes first. */
+extern struct mt_extent *je_edata_cache_get(void *thread, struct cache *cache)
+	__attribute__((weak));
+extern void je_edata_cache_put(void *thread, struct cache *cache, struct mt_extent *record)
+	__attribute__((weak));
+extern bool __real_je_edata_cache_init(struct cache *cache, void *base) __attribute__((weak));
+bool __wrap_je_edata_cache_init(struct cache *cache, void *base);
+extern struct mt_extent *__real_je_base_alloc_edata(void *thread, void *base) __attribute__((weak));
+struct mt_extent *__wrap_je_base_alloc_edata(void *thread, void *base);
+
+static char *_Atomic first_cache; /* of the first arena; no ordering */
+
+bool __wrap_je_edata_cache_init(struct cache *cache, void *base)
+{
+	if (!mt_load_relaxed(&first_cache))
+		mt_store_relaxed(&first_cache, (char *)cache);
+	return __real_je_edata_cache_init(cache, base);
+}
+
+/* ---- the stock ---- */
+
+/* What was taken out of jemalloc's caches: records that lie in pages with others which are in use,
+ * and pages that went back to the kernel. Both serve before fresh memory does. A forked child may
+ * find a change half made: each is one store that hands out or takes in. */
+static struct mt_lock lock = MT_LOCK(records);
+static struct mt_extent *_Atomic kept; /* a list by their addresses */
+static struct {
+	char *from;
+	size_t bytes;
+} ranges[RANGES];
+static _Atomic size_t ranges_count;
+
+static struct mt_extent *take(void)
+{
+	struct mt_extent *record;
+	size_t count;
+
+	mt_lock_lock(&lock);
+	record = mt_load_relaxed(&kept);
+	count = mt_load_relaxed(&ranges_count);
+	while (count && ranges[count - 1].bytes == 0)
+		count--;
+	if (record) {
+		mt_store_relaxed(&kept, (struct mt_extent *)(void *)record->address);
+	} else if (count) {
+		ranges[count - 1].bytes -= MT_EXTENT_RECORD_BYTES;
+		record = (void *)(ranges[count - 1].from + ranges[count - 1].bytes);
+	}
+	mt_store_relaxed(&ranges_count, count);
+	mt_lock_unlock(&lock);
+	return record;
+}
+
+struct mt_extent *__wrap_je_base_alloc_edata(void *thread, void *base)
+{
+	bool has_stock = mt_load_relaxed(&kept) || mt_load_relaxed(&ranges_count);
+	struct mt_extent *record = mt_unlikely(has_stock) ? take() : NULL;
+
+	return record ? record : __real_je_base_alloc_edata(thread, base);
+}
+
+static void keep(char *from, size_t bytes)
+{
+	mt_lock_lock(&lock);
+	for (char *at = from; at < from + bytes; at += MT_EXTENT_RECORD_BYTES) {
+		struct mt_extent *record = (void *)at;
+
+		record->address = (char *)mt_load_relaxed(&kept);
+		mt_store_relaxed(&kept, record);
+	}
+	mt_lock_unlock(&lock);
+}
+
+/* Only the worker adds, so that a range is free once it was seen free. */
+static void return_pages(char *from, size_t bytes)
+{
+	mt_assert((uintptr_t)from % mt_os_page_bytes() == 0 && bytes % mt_os_page_bytes() == 0);
+	if (mt_load_relaxed(&ranges_count) == RANGES ||
+	    mt_raw_syscall(SYS_madvise, from, bytes, MADV_DONTNEED) != 0) {
+		keep(from, bytes);
+		return;
+	}
+	mt_lock_lock(&lock);
+	ranges[mt_load_relaxed(&ranges_count)].from = from;
+	ranges[mt_load_relaxed(&ranges_count)].bytes = bytes;
+	mt_add_relaxed(&ranges_count, 1);
+	mt_lock_unlock(&lock);
+}
+
+/* ---- taking out ---- */
+
+/* Records that lie side by side in one page, and whole pages side by side. */
+struct run {
+	char *from;
+	size_t bytes;
+};
+
+static void end_pages(struct run *pages)
+{
+	if (pages->bytes)
+		return_pages(pages->from, pages->bytes);
+	pages->bytes = 0;
+}
+
+static void end_records(struct run *records, struct run *pages)
+{
+	if (records->bytes < mt_os_page_bytes()) {
+		if (records->bytes)
+			keep(records->from, records->bytes);
+	} else {
+		if (records->from != pages->from + pages->bytes)
+			end_pages(pages);
+		if (!pages->bytes)
+			pages->from = records->from;
+		pages->bytes += records->bytes;
+	}
+	records->bytes = 0;
+}
+
+static void add(struct run *records, struct run *pages, char *record)
+{
+	bool continues = records->bytes && record == records->from + records->bytes &&
+			 (uintptr_t)record % mt_os_page_bytes() != 0;
+
+	if (!continues) {
+		end_records(records, pages);
+		records->from = record;
+	}
+	records->bytes += MT_EXTENT_RECORD_BYTES;
+}
+
+/* Returns how many it took: 0 if there is none. */
+static size_t take_out(struct cache *cache, size_t most)
+{
+	struct run records = {0}, pages = {0};
+	size_t count = 0;
+
+	mt_purge_enter();
+	while (count < most && mt_load_relaxed(&cache->count)) {
+		struct mt_extent *record = je_edata_cache_get(NULL, cache);
+
+		if (!record)
+			break;
+		mt_assert((uintptr_t)record % MT_EXTENT_RECORD_BYTES == 0);
+		add(&records, &pages, (char *)record);
+		count++;
+	}
+	end_records(&records, &pages);
+	end_pages(&pages);
+	mt_purge_leave();
+	return count;
+}
+
+/* Returns whether there may be more. */
+static bool put_back(struct cache *cache)
+{
+	struct mt_extent *record = NULL;
+
+	mt_purge_enter();
+	for (size_t i = 0; i < STEP_COUNT && mt_load_relaxed(&kept) && (record = take()); i++)
+		je_edata_cache_put(NULL, cache, record);
+	mt_purge_leave();
+	return record && mt_load_relaxed(&kept);
+}
+
+static void tidy(struct cache *cache)
+{
+	size_t left = mt_load_relaxed(&cache->count), taken = 1;
+
+	for (; left && taken; left -= taken)
+		taken = take_out(cache, left < STEP_COUNT ? left : STEP_COUNT);
+	while (put_back(cache))
+		;
+}
+
+/* ---- where the caches are ---- */
+
+static bool is_retained(void)
+{
+	bool is = false;
+	size_t bytes = sizeof(is);
+
+	return je_mallctl("opt.retain", &is, &bytes, NULL, 0) == 0 && is;
+}
+
+static struct cache *cache_of(unsigned int index, ptrdiff_t offset)
+{
+	char *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
+
+	return arena ? (struct cache *)(void *)(arena + offset) : NULL;
+}
+
+void mt_jemalloc_records_return(void)
+{
+	static size_t left; /* unused records after the last time */
+	char *first = mt_load_relaxed(&first_cache);
+	ptrdiff_t offset;
+	size_t count = 0;
+
+	mt_assert(mt_thread_is_ours());
+	if (!first || !&je_edata_cache_get || !&je_edata_cache_put || !je_arenas ||
+	    !mt_jemalloc_has_own_arenas_only() || !is_retained())
+		return;
+	offset = first - (char *)je_arenas[0];
+	for (unsigned int i = 0; i < je_manual_arena_base; i++)
+		if (cache_of(i, offset))
+			count += mt_load_relaxed(&cache_of(i, offset)->count);
+	if (count < LEAST_COUNT || count < 2 * left || !mt_rss_shared_are_few())
+		return;
+	left = 0;
+	for (unsigned int i = 0; i < je_manual_arena_base; i++)
+		if (cache_of(i, offset)) {
+			tidy(cache_of(i, offset));
+			left += mt_load_relaxed(&cache_of(i, offset)->count);
+		}
+}
+
+void mt_jemalloc_records_fork_child(void)
+{
+	mt_lock_reset(&lock);
+}
