@@ -10,8 +10,9 @@
 #define OTHERS_NS  (50 * MT_NS_PER_MS) /* for other threads that free a block */
 #define READERS_NS (5 * MT_NS_PER_MS)
 /* above the program's peak: a quarter, and 64 MB if a free does not wait */
-#define CAP_SHARE 4
-#define CAP_BYTES (64 * MT_MIB)
+#define CAP_SHARE   4
+#define CAP_BYTES   (64 * MT_MIB)
+#define CAP_WAIT_NS (100 * MT_NS_PER_MS) /* then the driver's cuMemFree waits */
 /* of the worker: */
 #define POLL_MAX   1024  /* blocks queried in one pass */
 #define PENDING_MS 100u  /* run again while something is pending */
@@ -254,8 +255,6 @@ static uint64_t release_device(int device, struct mt_release *rule)
 {
 	uint64_t released_bytes = 0;
 
-	if (rule->bytes == 0)
-		return 0;
 	MT_EACH_HELD_CONTEXT(context, device)
 	{
 		released_bytes += mt_release(context, rule);
@@ -265,7 +264,10 @@ static uint64_t release_device(int device, struct mt_release *rule)
 
 /* ---- the cap ---- */
 
-uint64_t mt_release_over_cap(const struct mt_context *context, uint64_t bytes)
+/* Returns by how many bytes, in the driver's pages, all blocks of the context's device would exceed
+ * its cap if the program allocated `bytes` more: a share above the largest that the program has
+ * held, these bytes included, and more if a free does not wait. */
+static uint64_t over_cap(const struct mt_context *context, uint64_t bytes)
 {
 	const struct mt_pool_device *device = mt_context_device(context);
 	struct mt_holdings now = mt_pool_holdings(mt_context_ordinal(context));
@@ -276,14 +278,46 @@ uint64_t mt_release_over_cap(const struct mt_context *context, uint64_t bytes)
 	return mt_bins_pages(mt_sat_sub(now.charged + more, most + most / CAP_SHARE + pending));
 }
 
-/* In a capture too: the blocks are free before the program gets another. */
-void mt_release_idle_over_cap(struct mt_context *context, uint64_t bytes)
+/* Returns whether the next block of this size would pass the cap, and none is idle for it. A free
+ * that waits leaves nothing to wait for. */
+static bool lacks_idle(const struct mt_context *context, uint64_t bytes)
+{
+	return !mt_load_relaxed(&mt_pool.waits) &&
+	       mt_load_relaxed(&context->counters.pending_bytes) &&
+	       mt_load_relaxed(&context->counters.idle_bytes) < bytes && over_cap(context, bytes);
+}
+
+static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
+{
+	struct mt_release one = mt_release_all();
+	uint64_t start_ns = mt_os_now_ns();
+
+	if (!mt_context_hold(context))
+		return;
+	one.blocks = 1;
+	one.is_pending = one.in_capture = true;
+	for (unsigned round = 0; lacks_idle(context, bytes); round++) {
+		mt_pending_check(context, UINT32_MAX);
+		if (mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
+			(void)mt_release(context, &one);
+			break;
+		}
+		mt_driver_wait_round(round);
+	}
+	mt_context_drop(context);
+}
+
+void mt_release_make_room(struct mt_context *context, uint64_t bytes, uint64_t next_bytes)
 {
 	struct mt_release rule = mt_release_all();
 
+	if (mt_unlikely(lacks_idle(context, next_bytes)))
+		wait_for_oldest(context, next_bytes);
+	/* In a capture too: the blocks are free before the program gets another. */
 	rule.in_capture = true;
-	rule.bytes = mt_release_over_cap(context, bytes);
-	(void)release_device(mt_context_ordinal(context), &rule);
+	rule.bytes = over_cap(context, bytes);
+	if (mt_unlikely(rule.bytes))
+		(void)release_device(mt_context_ordinal(context), &rule);
 }
 
 /* ---- the worker ---- */
