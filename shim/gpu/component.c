@@ -8,6 +8,7 @@
 #include "core/config.h"
 #include "core/control_file.h"
 #include "core/init.h"
+#include "core/publish.h"
 #include "core/services.h"
 #include "core/worker.h"
 #include "gpu/capture.h"
@@ -242,7 +243,7 @@ static MT_COLD bool start(void)
 		threads = mt_init_start_worker() && threads;
 		mt_store_release(&is_awake, threads);
 		if (threads) {
-			(void)mt_frameworks_look_rescue();
+			(void)mt_frameworks_look();
 			mt_control_notify(MT_CONTROL_DEVICES);
 		}
 	}
@@ -311,14 +312,17 @@ static void trim(const struct mt_trim_request *request, struct mt_cleanup *clean
 
 /* ---- the tick ---- */
 
-/* A framework may have been loaded since: its cache then lies on top of the pool. */
+/* A framework may have been loaded since: its cache then lies on top of the pool. The loaded
+ * objects are read only if there are new ones. */
 static void look_at_loads(void)
 {
 	unsigned long long loads = mt_loader_load_count();
 
-	if (loads != loads_seen)
-		mt_pool_update_mode();
+	if (loads == loads_seen)
+		return;
 	loads_seen = loads;
+	mt_pool_update_mode();
+	mt_publish_set_cuda(mt_frameworks_look().text, (uint32_t)mt_driver_version());
 }
 
 /* With nothing cached there is nothing to do before the program frees a block. A decay shorter than

@@ -294,8 +294,8 @@ void mt_context_created(struct CUctx_st *context, int device);
 /* The same for the current context, found in another way. Does nothing if it is known. */
 void mt_context_register(void);
 
-/* Peer access, or a copy between devices: work of the current context, and of every other one, may
- * use blocks of all devices from now on. */
+/* Before peer access or a copy between devices: work of the current context, and of every other
+ * one, may use blocks of all devices from now on. */
 void mt_context_join_devices(void);
 
 /* After mt_capture_gate_close, before a call that may end the context: lets no further call of the

@@ -785,19 +785,6 @@ MT_DRIVER_PRIMARY_RELEASES(X)
 MT_DRIVER_PRIMARY_RESETS(X)
 #undef X
 
-/* ---- peers ---- */
-
-int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
-{
-	KEEP_ERRNO;
-	int result = try_driver(-1, 0, cuCtxEnablePeerAccess, peer, flags);
-
-	if ((result == MT_CU_SUCCESS || result == MT_CU_PEER_ACCESS_ALREADY_ENABLED) &&
-	    mt_wrapper_is_on())
-		mt_context_join_devices();
-	return result;
-}
-
 /* ---- green contexts ---- */
 
 /* Before the call: from its return on, work may run that no event of the pool sees. No event is
@@ -813,18 +800,8 @@ static void note_green(void)
 	mt_capture_gate_open();
 }
 
-RETRIED_WRAPPER(cuGreenCtxCreate,
-		(struct CUgreenCtx_st * *green, void *description, int device, unsigned int flags),
-		(green, description, device, flags), device, note_green(), (void)0)
-
-/* A stream may also capture into a command list of a graphics API, which the program submits
- * later. */
-#define X(name, parameters, version, arguments)                                                    \
-	int name parameters                                                                        \
-	{                                                                                          \
-		note_green();                                                                      \
-		return call_driver(name, ARGUMENTS arguments);                                     \
-	}
+#define X(name, parameters, version, arguments, device)                                            \
+	RETRIED_WRAPPER(name, parameters, arguments, device, note_green(), (void)0)
 MT_DRIVER_UNSEEN(X)
 #undef X
 
@@ -836,7 +813,7 @@ MT_DRIVER_UNSEEN(X)
 MT_DRIVER_RETRIED(X)
 #undef X
 
-/* ---- copies between devices ---- */
+/* ---- peer access, and copies between devices ---- */
 
 #define MT_ANY UINT64_MAX
 

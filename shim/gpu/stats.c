@@ -4,11 +4,9 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "sys/loader.h"
 #include "sys/os.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"
-#include "gpu/frameworks.h"
 #include "core/config.h"
 #include "core/publish.h"
 #include "sys/format.h"
@@ -297,19 +295,6 @@ static void fill_rows(void)
 	}
 }
 
-/* The loaded objects are read only if there are new ones. */
-static void tell_how(void)
-{
-	static unsigned long long loads_seen;
-	static const char *text;
-	unsigned long long loads = mt_loader_load_count();
-
-	if (!text || loads != loads_seen)
-		text = mt_frameworks_look().text;
-	loads_seen = loads;
-	mt_publish_set_cuda(text, (uint32_t)mt_driver_version());
-}
-
 void mt_gpu_stats_publish(bool full)
 {
 	struct mt_stats_snapshot *to;
@@ -318,8 +303,6 @@ void mt_gpu_stats_publish(bool full)
 	if (full && !mt_capture_is_open() && mt_driver_thread_run(look_job) && job_seen.count >= 0)
 		seen = job_seen;
 	fill_rows();
-	if (full)
-		tell_how();
 	mt_publish_set_devices(rows, (uint32_t)seen.count);
 	to = mt_publish_lock();
 	/* The sums stand together in figures.def. */
