@@ -23,11 +23,6 @@ static _Atomic uint32_t inside_count __attribute__((aligned(64)));
  * enters writes that and reads this, a thread that closes does the opposite. */
 static _Atomic uint32_t closed_count;
 
-/* This thread has closed the gate and will open it again: cancelled in between it would leave the
- * gate closed. Such sections nest, through a callback of the driver. */
-static MT_TLS int cancel_state;
-static MT_TLS unsigned int cancel_depth;
-
 /* protects the list; held over bare system calls */
 static struct mt_lock captures_lock = MT_LOCK(captures);
 static struct mt_capture *captures;
@@ -59,39 +54,17 @@ bool mt_capture_is_open(void)
 	return mt_load_acquire(&closed_count) != 0;
 }
 
-static void forbid_cancel(void)
-{
-	int before = mt_driver_forbid_cancel();
-
-	if (cancel_depth++ == 0)
-		cancel_state = before;
-}
-
-static void allow_cancel(void)
-{
-	mt_assert(cancel_depth > 0);
-	if (--cancel_depth == 0)
-		mt_driver_allow_cancel(cancel_state);
-}
-
 void mt_capture_gate_close(void)
 {
-	forbid_cancel();
 	atomic_fetch_add(&closed_count, 1);
 	for (unsigned round = 0; mt_load_seq(&inside_count) != 0; round++)
 		mt_driver_wait_round(round);
 }
 
-static void reopen(void)
+void mt_capture_gate_open(void)
 {
 	mt_assert(mt_load_relaxed(&closed_count) > 0);
 	atomic_fetch_sub(&closed_count, 1);
-}
-
-void mt_capture_gate_open(void)
-{
-	reopen();
-	allow_cancel();
 }
 
 static struct mt_capture describe(struct CUstream_st *stream, bool is_ptsz)
@@ -144,8 +117,7 @@ void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *
 	if (result == MT_CU_SUCCESS)
 		add(driver, stream, is_ptsz);
 	else
-		reopen();
-	allow_cancel();
+		mt_capture_gate_open();
 }
 
 /* ---- captures end ---- */
@@ -186,7 +158,7 @@ static void end_captures(struct mt_capture *gone)
 	for (; gone; gone = next) {
 		next = gone->next;
 		mt_slab_free(&capture_slab, gone);
-		reopen();
+		mt_capture_gate_open();
 	}
 }
 

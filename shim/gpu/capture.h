@@ -27,7 +27,8 @@ void mt_capture_gate_leave(void);
 
 /* Close the gate before a capture begins, and around the end of a context: no such call is in the
  * driver, and none begins. Waits for the calls in flight, which do not wait for the device. The
- * thread is not cancelled until gate_open or mt_capture_after_begin. A cuMemFree of the shim does
+ * thread is not cancelled from before the close until gate_open or mt_capture_after_begin
+ * (mt_driver_forbid_cancel). A cuMemFree of the shim does
  * not count as such a call: in relaxed capture mode no capture is affected, and it may wait for the
  * program's work, which may itself wait for what comes after a capture. The end of its own context
  * alone waits for it (mt_context_pause). */

@@ -30,6 +30,15 @@ static inline void restore_errno(const int *kept)
 }
 #define KEEP_ERRNO const int kept_errno __attribute__((cleanup(restore_errno))) = errno
 
+/* No cancellation to the end of the function: in a call of the driver a cancelled thread would
+ * leave the gate of captures closed, or its release counted, for which others wait. */
+static inline void allow_cancel(const int *before)
+{
+	mt_driver_allow_cancel(*before);
+}
+#define FORBID_CANCEL                                                                              \
+	const int cancel_state __attribute__((cleanup(allow_cancel))) = mt_driver_forbid_cancel()
+
 /* Calls the driver's own function, as an expression. Without a driver, or with one that lacks the
  * function, the result is a code. */
 #define call_driver(name, ...)                                                                     \
@@ -640,6 +649,7 @@ MT_DRIVER_CONTEXT_CREATES(X)
 	int name parameters                                                                        \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
+		FORBID_CANCEL;                                                                     \
 		struct ending ending;                                                              \
 		int result;                                                                        \
                                                                                                    \
@@ -750,6 +760,7 @@ static void after_last(const struct ending *ending, int device, int result)
 	int name parameters                                                                        \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
+		FORBID_CANCEL;                                                                     \
 		struct ending ending = {.is_gated = false};                                        \
 		bool is_counted;                                                                   \
 		int result;                                                                        \
@@ -774,6 +785,7 @@ MT_DRIVER_PRIMARY_RELEASES(X)
 	int name parameters                                                                        \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
+		FORBID_CANCEL;                                                                     \
 		struct ending ending = pause_primary(device);                                      \
 		int result = call_driver(name, device);                                            \
                                                                                                    \
@@ -792,6 +804,7 @@ MT_DRIVER_PRIMARY_RESETS(X)
 static void note_green(void)
 {
 	KEEP_ERRNO;
+	FORBID_CANCEL;
 
 	if (!mt_wrapper_is_on())
 		return;
@@ -845,6 +858,7 @@ MT_DRIVER_COPIES(X)
 	int name parameters                                                                        \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
+		FORBID_CANCEL;                                                                     \
 		bool is_on = mt_wrapper_is_on();                                                   \
 		int result;                                                                        \
                                                                                                    \
