@@ -181,21 +181,16 @@ static MT_COLD void decide(struct mt_context *context)
 		mt_store_relaxed(&context->mode, MT_POOL_ACCOUNT);
 }
 
-static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
+/* Finds the current context, or registers it. */
+static struct mt_context *look_for(struct CUctx_st *current)
 {
-	struct mt_context *context = find_context(handle);
+	const struct mt_driver *driver = mt_pool_driver();
+	struct mt_context *context = find_context(current);
 	int device = 0;
 
-	if (!context) {
-		const struct mt_driver *driver = mt_pool_driver();
-
-		if (driver->cuCtxGetDevice && driver->cuCtxGetDevice(&device) != MT_CU_SUCCESS)
-			return NULL;
-		context = add_context(handle, device);
-	}
-	if (context && mt_context_mode(context) == MT_POOL_UNDECIDED)
-		decide(context);
-	return context;
+	if (context || (driver->cuCtxGetDevice && driver->cuCtxGetDevice(&device) != MT_CU_SUCCESS))
+		return context;
+	return add_context(current, device);
 }
 
 struct mt_context *mt_context_current(void)
@@ -211,6 +206,8 @@ struct mt_context *mt_context_current(void)
 		      mt_context_mode(context) != MT_POOL_UNDECIDED))
 		return context;
 	context = look_for(handle);
+	if (context && mt_context_mode(context) == MT_POOL_UNDECIDED)
+		decide(context);
 	last_used = context;
 	return context;
 }
@@ -495,11 +492,9 @@ MT_COLD void mt_context_created(struct CUctx_st *context, int device)
 void mt_context_register(void)
 {
 	struct CUctx_st *current = NULL;
-	int device = -1;
 
-	if (can_know() && mt_pool_driver()->cuCtxGetCurrent(&current) == MT_CU_SUCCESS && current &&
-	    !find_context(current) && mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
-		(void)add_context(current, device);
+	if (can_know() && mt_pool_driver()->cuCtxGetCurrent(&current) == MT_CU_SUCCESS && current)
+		(void)look_for(current);
 }
 
 MT_COLD void mt_context_join_devices(void)

@@ -7,10 +7,8 @@
 #include "sys/os.h"
 #include "gpu/capture.h"
 
-/* pending blocks that a search asks about before it looks again, and how often it does: about a
- * millisecond */
-#define POLL_STEP  16
-#define POLL_STEPS 64
+/* pending blocks that a search asks about: about a millisecond */
+#define POLL_MAX 1024
 
 /* ---- start, settings, fork ---- */
 
@@ -166,7 +164,7 @@ static bool take(struct mt_context *context, uint64_t rounded, size_t bytes, uin
 
 	mt_lock_lock(&context->lock);
 	block = mt_bins_find(context->idle, rounded);
-	for (int i = 0; !block && i < POLL_STEPS && mt_pending_poll(context, POLL_STEP); i++)
+	for (int i = 0; !block && i < POLL_MAX && mt_pending_poll(context, 1); i++)
 		block = mt_bins_find(context->idle, rounded);
 	if (block) {
 		mt_counter_add(&context->counters.hit_count, 1);

@@ -120,10 +120,9 @@ struct mt_release {
 	uint64_t bytes;          /* or as many bytes as the driver charges for (mt_block_charge) */
 	uint64_t freed_until_ns; /* only blocks freed by then */
 	bool is_decay;
-	/* also during a capture: the driver has just let the program allocate. The blocks are free
-	 * at the return */
-	bool in_capture;
-	bool is_background; /* the program does not wait for it: stops at mt_pool_pause_release */
+	/* The program does not wait for it: stops at mt_pool_pause_release and during a capture.
+	 * Else not, as the driver has just let the program allocate. */
+	bool is_background;
 };
 
 /* Returns the rule for all idle blocks. */

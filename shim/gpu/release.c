@@ -185,7 +185,7 @@ static struct mt_block *pick(struct mt_context *context, const struct mt_release
 /* The context is held: its end sets is_ending before it looks at its users. */
 static bool may_free(struct mt_context *context, const struct mt_release *rule)
 {
-	return !mt_context_is_ending(context) && (rule->in_capture || !mt_capture_is_open());
+	return !mt_context_is_ending(context) && !(rule->is_background && mt_capture_is_open());
 }
 
 static bool is_done(const struct mt_release *rule)
@@ -295,7 +295,7 @@ static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 	if (!mt_context_hold(context))
 		return;
 	one.blocks = 1;
-	one.is_pending = one.in_capture = true;
+	one.is_pending = true;
 	for (unsigned round = 0; lacks_idle(context, bytes); round++) {
 		mt_pending_check(context, UINT32_MAX);
 		if (mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
@@ -313,8 +313,6 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes, uint64_t n
 
 	if (mt_unlikely(lacks_idle(context, next_bytes)))
 		wait_for_oldest(context, next_bytes);
-	/* In a capture too: the blocks are free before the program gets another. */
-	rule.in_capture = true;
 	rule.bytes = over_cap(context, bytes);
 	if (mt_unlikely(rule.bytes))
 		(void)release_device(mt_context_ordinal(context), &rule);
@@ -506,7 +504,6 @@ static void release_ready(int device)
 	{
 		struct mt_release all = mt_release_all();
 
-		all.in_capture = true;
 		mt_pending_check(context, UINT32_MAX);
 		(void)mt_release(context, &all);
 		/* What can never be known to be ready, the driver frees: the program called it. */
