@@ -98,26 +98,23 @@ static void insert(struct mt_capture *capture)
 	mt_lock_unlock(&captures_lock);
 }
 
-/* Without memory for a record its end cannot be seen: the gate stays closed, and nothing more is
- * pooled. */
-static void add(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz)
+void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *stream,
+			    bool is_ptsz, int result)
 {
-	struct mt_capture *capture = mt_slab_alloc(&capture_slab);
+	struct mt_capture *capture;
 
+	if (result != MT_CU_SUCCESS) {
+		mt_capture_gate_open();
+		return;
+	}
+	capture = mt_slab_alloc(&capture_slab);
+	/* Without memory for a record its end cannot be seen: the gate stays closed, and nothing
+	 * more is pooled. */
 	if (!capture)
 		return;
 	*capture = describe(stream, is_ptsz);
 	capture->context = context_of(driver, capture->stream);
 	insert(capture);
-}
-
-void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *stream,
-			    bool is_ptsz, int result)
-{
-	if (result == MT_CU_SUCCESS)
-		add(driver, stream, is_ptsz);
-	else
-		mt_capture_gate_open();
 }
 
 /* ---- captures end ---- */
@@ -162,21 +159,14 @@ static void end_captures(struct mt_capture *gone)
 	}
 }
 
-/* Returns whether the stream still captures: the driver refused the end (another thread's capture,
- * a stream that was not the first). If the driver does not tell, as with a broken or no current
- * context, it does: a gate that stays closed costs the cache, an open one would spoil the capture.
- */
-static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
-			 int result)
+int mt_capture_status(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz)
 {
 	int (*ask)(struct CUstream_st *, int *) = is_ptsz && driver->cuStreamIsCapturing_ptsz
 							  ? driver->cuStreamIsCapturing_ptsz
 							  : driver->cuStreamIsCapturing;
-	int status = MT_CU_CAPTURE_NONE;
+	int status;
 
-	if (result == MT_CU_SUCCESS)
-		return false;
-	return !ask || ask(stream, &status) != MT_CU_SUCCESS || status != MT_CU_CAPTURE_NONE;
+	return ask && ask(stream, &status) == MT_CU_SUCCESS ? status : MT_CAPTURE_UNKNOWN;
 }
 
 void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
@@ -184,7 +174,12 @@ void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *st
 {
 	const struct mt_capture ended = describe(stream, is_ptsz);
 
-	if (mt_capture_is_open() && !is_capturing(driver, stream, is_ptsz, result))
+	/* The driver refuses the end of another thread's capture, and of one that began with
+	 * another stream. Unknown, as with a broken or no current context: it still captures. A
+	 * gate that stays closed costs the cache, an open one would spoil the capture. */
+	if (mt_capture_is_open() &&
+	    (result == MT_CU_SUCCESS ||
+	     mt_capture_status(driver, stream, is_ptsz) == MT_CU_CAPTURE_NONE))
 		end_captures(take_out(&ended));
 }
 

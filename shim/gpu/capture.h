@@ -50,6 +50,11 @@ void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *
 void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
 			  int result);
 
+/* Returns the driver's word for a stream, enum mt_cu_capture_status or more. A query has no effect
+ * on a capture. */
+#define MT_CAPTURE_UNKNOWN (-1)
+int mt_capture_status(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz);
+
 /* Around the driver's cuStreamDestroy, whose success ends the capture. begin takes the stream's
  * capture out, so that a capture of a new stream with the same handle is not mistaken for it; the
  * gate stays closed. Returns it for end, which puts it back if the driver has refused; NULL:

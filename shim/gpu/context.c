@@ -558,27 +558,6 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 	return false;
 }
 
-/* Forgets the context of that init and all its blocks. */
-static void forget_context(struct mt_context *context, uint32_t init)
-{
-	int cancel = mt_driver_forbid_cancel();
-
-	if (!lock_single(context, init)) {
-		mt_driver_allow_cancel(cancel);
-		return;
-	}
-	mt_assert(context->users == 0);
-	mt_blocks_each(forget_block, context);
-	mt_fence_forget_events(context);
-	mt_assert(!context->idle_line.first && !context->pending_line.first);
-	fold(context);
-	mt_add_relaxed(&context->init, 1);
-	mt_store_release(&context->handle, NULL);
-	mt_lock_unlock(&context->lock);
-	mt_lock_unlock(&mt_pool.slots_lock);
-	mt_driver_allow_cancel(cancel);
-}
-
 static struct mt_context *find(struct CUctx_st *handle)
 {
 	return mt_pool_is_up() && handle ? find_context(handle) : NULL;
@@ -588,8 +567,17 @@ MT_COLD void mt_context_ended(struct CUctx_st *handle, uint32_t init)
 {
 	struct mt_context *context = find(handle);
 
-	if (context)
-		forget_context(context, init == MT_ANY_INIT ? mt_context_init(context) : init);
+	if (!context ||
+	    !lock_single(context, init == MT_ANY_INIT ? mt_context_init(context) : init))
+		return;
+	mt_blocks_each(forget_block, context);
+	mt_fence_forget_events(context);
+	mt_assert(!context->idle_line.first && !context->pending_line.first);
+	fold(context);
+	mt_add_relaxed(&context->init, 1);
+	mt_store_release(&context->handle, NULL);
+	mt_lock_unlock(&context->lock);
+	mt_lock_unlock(&mt_pool.slots_lock);
 }
 
 MT_COLD uint32_t mt_context_pause(struct CUctx_st *handle)

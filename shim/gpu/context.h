@@ -284,8 +284,8 @@ static inline bool mt_context_has_shortage(struct mt_context *context)
 	return mt_load_seq(&mt_context_device(context)->shortages) > 0;
 }
 
-/* ---- contexts that begin and end, as the wrappers report them. Threads of the program, no lock
- * held. Take the locks `slots` and `context`. ---- */
+/* ---- contexts that begin and end, as the wrappers report them. Threads of the program, not
+ * cancelled, no lock held. Take the locks `slots` and `context`. ---- */
 
 /* The program has created a context: its work may use blocks of others from now on, even if it
  * never allocates. An earlier context with this handle is forgotten. */

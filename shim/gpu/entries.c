@@ -240,19 +240,12 @@ int cuMemFree_v2(uint64_t dptr)
 
 /* ---- what else the driver allocates and frees ---- */
 
-/* A capture allocates a node of its graph, with memory only while the graph runs. The query has no
- * effect on the capture; the legacy stream cannot capture. */
+/* A capture allocates a node of its graph, with memory only while the graph runs. The legacy stream
+ * cannot capture. */
 static bool is_capturing(struct CUstream_st *stream, bool is_ptsz)
 {
-	int status = MT_CU_CAPTURE_NONE;
-
-	if (!mt_capture_is_open() || (!stream && !is_ptsz))
-		return false;
-	if (is_ptsz)
-		(void)call_driver(cuStreamIsCapturing_ptsz, stream, &status);
-	else
-		(void)call_driver(cuStreamIsCapturing, stream, &status);
-	return status != MT_CU_CAPTURE_NONE;
+	return mt_capture_is_open() && (stream || is_ptsz) &&
+	       mt_capture_status(mt_driver(), stream, is_ptsz) > MT_CU_CAPTURE_NONE;
 }
 
 /* Of memory of another process. */
@@ -631,6 +624,7 @@ static void finish(const struct ending *ending, bool is_over)
 static void note_created(int result, struct CUctx_st *const *context, int device)
 {
 	KEEP_ERRNO;
+	FORBID_CANCEL;
 
 	if (result == MT_CU_SUCCESS && context && mt_wrapper_is_on())
 		mt_context_created(*context, device);
