@@ -80,11 +80,21 @@ static _Atomic uint64_t job_used_bytes, job_used_ns; /* as measured last, and wh
 static _Atomic bool job_flushed;
 static uint64_t job_next_ms; /* worker thread only */
 
+/* What is not free of the devices in use. If none could be read, as during a capture, the last
+ * figure stays. */
 static void measure_job(void)
 {
-	uint64_t used;
+	struct mt_gpu_device devices[MT_DEVICES_COUNT];
+	int count = mt_gpu_stats_read(devices, MT_DEVICES_COUNT), read_count = 0;
+	uint64_t used = 0;
 
-	if (!mt_gpu_stats_used_bytes(&used))
+	for (int i = 0; i < count; i++) {
+		if (!devices[i].free_bytes)
+			continue;
+		used += mt_sat_sub(devices[i].total_bytes, devices[i].free_bytes);
+		read_count++;
+	}
+	if (!read_count)
 		return;
 	mt_store_relaxed(&job_used_bytes, used);
 	mt_store_relaxed(&job_used_ns, mt_os_now_ns());

@@ -606,12 +606,13 @@ static struct ending begin_end(struct CUctx_st *context)
 			       .init = context ? mt_context_pause(context) : MT_NO_INIT};
 }
 
-static void finish(const struct ending *ending, bool is_over)
+/* device: whose primary context it is; -1: of none. */
+static void finish(const struct ending *ending, int device, bool is_over)
 {
 	if (ending->context && is_over) {
 		mt_context_ended(ending->context, ending->init);
 		mt_capture_forget_context(ending->context);
-		mt_unpooled_forget_context((uint64_t)(uintptr_t)ending->context);
+		mt_unpooled_forget_context((uint64_t)(uintptr_t)ending->context, device);
 	} else if (ending->context) {
 		mt_context_resume(ending->context);
 	}
@@ -652,7 +653,7 @@ MT_DRIVER_CONTEXT_CREATES(X)
 		mt_capture_gate_close();                                                           \
 		ending = begin_end(context);                                                       \
 		result = call_driver(name, context);                                               \
-		finish(&ending, result == MT_CU_SUCCESS && (is_last));                             \
+		finish(&ending, -1, result == MT_CU_SUCCESS && (is_last));                         \
 		return result;                                                                     \
 	}
 MT_DRIVER_CONTEXT_ENDS(X)
@@ -684,18 +685,6 @@ static void count_retain(int device, int result)
 RETRIED_WRAPPER(cuDevicePrimaryCtxRetain, (struct CUctx_st * *context, int device),
 		(context, device), device, (void)0, count_retain(device, result))
 
-/* Counts one down; returns what is left. */
-static uint32_t count_release(struct primary_count *count)
-{
-	uint32_t retained = mt_load_seq(&count->retained);
-
-	while (retained > 0 &&
-	       !atomic_compare_exchange_weak_explicit(&count->retained, &retained, retained - 1,
-						      memory_order_seq_cst, memory_order_seq_cst))
-		;
-	return retained > 0 ? retained - 1 : 0;
-}
-
 static struct ending pause_primary(int device)
 {
 	if (!mt_wrapper_is_on() || !is_active(device))
@@ -704,16 +693,23 @@ static struct ending pause_primary(int device)
 	return begin_end(primary_of(device));
 }
 
-/* Counts a release that is not the last; false: it may be. finish_counted follows true. */
+/* Counts one down. Returns false if nothing is left: the release may be the last. Else
+ * finish_counted follows. */
 static bool begin_counted(struct primary_count *count)
 {
+	uint32_t retained;
+
 	if (!count)
 		return false;
 	atomic_fetch_add(&count->releasing, 1);
-	if (count_release(count) > 0)
-		return true;
-	atomic_fetch_sub(&count->releasing, 1);
-	return false;
+	retained = mt_load_seq(&count->retained);
+	while (retained > 0 &&
+	       !atomic_compare_exchange_weak_explicit(&count->retained, &retained, retained - 1,
+						      memory_order_seq_cst, memory_order_seq_cst))
+		;
+	if (retained <= 1)
+		atomic_fetch_sub(&count->releasing, 1);
+	return retained > 1;
 }
 
 static void finish_counted(struct primary_count *count, int result)
@@ -733,13 +729,6 @@ static struct ending before_last(int device)
 	return ending;
 }
 
-static void finish_primary(const struct ending *ending, int device, bool is_over)
-{
-	finish(ending, is_over);
-	if (ending->context && is_over)
-		mt_unpooled_forget_async(device);
-}
-
 /* Another thread may have retained the next context already: active, with the same handle, but
  * another id. */
 static void after_last(const struct ending *ending, int device, int result)
@@ -747,7 +736,7 @@ static void after_last(const struct ending *ending, int device, int result)
 	bool is_over =
 		!is_active(device) || (ending->context && id_of(ending->context) != ending->id);
 
-	finish_primary(ending, device, result == MT_CU_SUCCESS && is_over);
+	finish(ending, device, result == MT_CU_SUCCESS && is_over);
 }
 
 #define X(name, parameters, version)                                                               \
@@ -785,7 +774,7 @@ MT_DRIVER_PRIMARY_RELEASES(X)
                                                                                                    \
 		if (result == MT_CU_SUCCESS && count_of(device))                                   \
 			mt_store_seq(&count_of(device)->retained, 0);                              \
-		finish_primary(&ending, device, result == MT_CU_SUCCESS);                          \
+		finish(&ending, device, result == MT_CU_SUCCESS);                                  \
 		return result;                                                                     \
 	}
 MT_DRIVER_PRIMARY_RESETS(X)

@@ -103,22 +103,6 @@ int mt_gpu_stats_read(struct mt_gpu_device *out, int limit)
 	return count;
 }
 
-bool mt_gpu_stats_used_bytes(uint64_t *out)
-{
-	struct mt_gpu_device devices[MT_DEVICES_COUNT];
-	int count = mt_gpu_stats_read(devices, MT_DEVICES_COUNT);
-	bool is_read = false;
-
-	*out = 0;
-	for (int i = 0; i < count; i++) {
-		if (!devices[i].free_bytes)
-			continue;
-		*out += mt_sat_sub(devices[i].total_bytes, devices[i].free_bytes);
-		is_read = true;
-	}
-	return is_read;
-}
-
 bool mt_gpu_stats_trim_pools(int device)
 {
 	const struct mt_driver *driver = mt_driver_usable();

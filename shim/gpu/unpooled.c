@@ -206,37 +206,28 @@ void mt_unpooled_release_end(struct mt_unpooled_record *memory, bool is_done)
 
 /* ---- the end of a context, figures, fork ---- */
 
-/* Ends what is of the context of `gone`; without one, the async memory of its device. */
 static bool end_if_gone(struct mt_pointer_node *node, void *gone)
 {
 	struct mt_unpooled_record *record = (struct mt_unpooled_record *)node;
 	const struct mt_unpooled *of = gone;
-	bool is_of = of->context ? record->is.context == of->context
-				 : record->is.kind == MT_UNPOOLED_async &&
-					   record->is.device == of->device;
+	bool is_of = record->is.context == of->context ||
+		     (record->is.kind == MT_UNPOOLED_async && record->is.device == of->device);
 
 	if (is_of)
 		end(record);
 	return is_of;
 }
 
-static void forget(struct mt_unpooled *gone)
+void mt_unpooled_forget_context(uint64_t context, int device)
 {
+	struct mt_unpooled gone = {.context = context, .device = device};
+
+	if (context == 0)
+		return;
 	mt_lock_lock(&unpooled_lock);
 	for (int space = 0; space < SPACE_COUNT; space++)
-		mt_pointer_table_remove_if(&tables[space], end_if_gone, gone);
+		mt_pointer_table_remove_if(&tables[space], end_if_gone, &gone);
 	mt_lock_unlock(&unpooled_lock);
-}
-
-void mt_unpooled_forget_context(uint64_t context)
-{
-	if (context != 0)
-		forget(&(struct mt_unpooled){.context = context});
-}
-
-void mt_unpooled_forget_async(int device)
-{
-	forget(&(struct mt_unpooled){.device = device});
 }
 
 void mt_unpooled_usage(int device, struct mt_unpooled_usage *out)

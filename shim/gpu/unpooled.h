@@ -81,13 +81,11 @@ void mt_unpooled_unmap(uint64_t dptr, uint64_t bytes);
 struct mt_unpooled_record *mt_unpooled_release_begin(uint64_t handle);
 void mt_unpooled_release_end(struct mt_unpooled_record *memory, bool is_done);
 
-/* A context is gone, and with it what was its own. Looks at all records under the lock. */
-void mt_unpooled_forget_context(uint64_t context);
-
-/* The primary context of a device is gone, and with it what the process had in the device's memory
- * pools. Source: cudaDeviceReset, which destroys all allocations on the device. Looks at all
- * records under the lock. */
-void mt_unpooled_forget_async(int device);
+/* A context is gone, and with it what was its own. device: whose primary context it
+ * was (-1: of none), and with it went what the process had in the device's memory pools. Source:
+ * cudaDeviceReset, which destroys all allocations on the device. Looks at all records under the
+ * lock. */
+void mt_unpooled_forget_context(uint64_t context, int device);
 
 /* Devices beyond the last of MT_POOL_DEVICES share its figures. */
 void mt_unpooled_usage(int device, struct mt_unpooled_usage *out);

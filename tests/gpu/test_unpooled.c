@@ -200,15 +200,15 @@ Test(unpooled, a_context_takes_its_own_with_it_and_nothing_else)
 		    1 + key % 4 / 2);
 	add(MT_UNPOOLED_async, 0x5, 0, 3, 0);
 
-	mt_unpooled_forget_context(1);
+	mt_unpooled_forget_context(1, -1);
 	struct mt_unpooled_usage after = usage_of(0);
 
 	cr_expect_eq(after.live_bytes[MT_UNPOOLED_pitch] + after.live_bytes[MT_UNPOOLED_array],
 		     25000);
 	cr_expect_eq(after.live_bytes[MT_UNPOOLED_async], 3);
-	mt_unpooled_forget_context(0);
+	mt_unpooled_forget_context(0, -1);
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_async], 3, "no context is nobody's");
-	mt_unpooled_forget_context(2);
+	mt_unpooled_forget_context(2, -1);
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_pitch], 0);
 }
 
@@ -218,7 +218,7 @@ Test(unpooled, memory_in_stream_order_ends_with_the_primary_context_of_its_devic
 	add(MT_UNPOOLED_async, 0x6, 1, 4, 0);
 	add(MT_UNPOOLED_vmm, 0x7, 0, 5, 0);
 
-	mt_unpooled_forget_async(0);
+	mt_unpooled_forget_context(9, 0);
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_async], 0);
 	cr_expect_eq(usage_of(1).live_bytes[MT_UNPOOLED_async], 4);
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_vmm], 5);
