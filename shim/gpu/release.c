@@ -241,18 +241,6 @@ uint64_t mt_release(struct mt_context *context, struct mt_release *rule)
 	return released_bytes;
 }
 
-/* The same for all contexts of a device. */
-static uint64_t release_device(int device, struct mt_release *rule)
-{
-	uint64_t released_bytes = 0;
-
-	MT_EACH_HELD_CONTEXT(context, device)
-	{
-		released_bytes += mt_release(context, rule);
-	}
-	return released_bytes;
-}
-
 /* ---- the cap ---- */
 
 /* Returns by how many bytes, in the driver's pages, all blocks of the context's device would exceed
@@ -305,8 +293,12 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes, uint64_t n
 	if (mt_unlikely(lacks_idle(context, next_bytes)))
 		wait_for_oldest(context, next_bytes);
 	rule.bytes = over_cap(context, bytes);
-	if (mt_unlikely(rule.bytes))
-		(void)release_device(mt_context_ordinal(context), &rule);
+	if (mt_likely(!rule.bytes))
+		return;
+	MT_EACH_HELD_CONTEXT(of, mt_context_ordinal(context))
+	{
+		(void)mt_release(of, &rule);
+	}
 }
 
 /* ---- the worker ---- */

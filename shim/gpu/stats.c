@@ -260,22 +260,17 @@ static void look_job(void)
 	}
 }
 
-static const char *mode_text(int device)
-{
-	static const char *const texts[] = {"undecided", "account", "pool"};
-
-	return texts[mt_pool_mode_of(device)];
-}
-
 static void fill_rows(void)
 {
+	static const char *const modes[] = {"undecided", "account", "pool"};
+
 	for (int i = 0; i < seen.count; i++) {
 		uint64_t read_ns = seen.nvml[i].read_ns;
 
 		fill_now(&rows[i], &seen.devices[i], &seen.nvml[i]);
 		rows[i].nvml_age_ms = read_ns ? (mt_os_now_ns() - read_ns) / MT_NS_PER_MS : 0;
 		(void)mt_format(rows[i].mode, sizeof(rows[i].mode), "%s",
-				mode_text(seen.devices[i].ordinal));
+				modes[mt_pool_mode_of(seen.devices[i].ordinal)]);
 	}
 }
 
