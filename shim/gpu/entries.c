@@ -201,10 +201,7 @@ static int end(struct mt_unpooled_record *record, int result, const struct made 
 /* After the driver's free. taken: the record from before it; NULL: none. */
 static int end_free(int result, struct mt_unpooled_record *taken)
 {
-	if (taken && result != MT_CU_SUCCESS)
-		mt_unpooled_add(taken);
-	else if (taken)
-		mt_unpooled_cancel(taken);
+	mt_unpooled_end_free(taken, result == MT_CU_SUCCESS);
 	return result;
 }
 
@@ -299,23 +296,22 @@ MT_DRIVER_FREES(X)
 #undef X
 
 /* The driver also frees memory of cuMemAlloc in stream order: a block of the pool is the driver's
- * from here on. *out_taken: its record for end_free. Returns false for a block that the
- * program has freed already. */
+ * from here on. *out_taken: its record for end_free. Returns false for a block that the program has
+ * freed already. */
 static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_taken)
 {
-	size_t bytes = 0;
+	struct mt_unpooled is = {.device = -1, .kind = MT_UNPOOLED_direct, .key = dptr};
+	struct mt_unpooled_record *record;
 	bool is_cached = false;
 
-	if (mt_pool_range(dptr, &bytes, &is_cached)) {
+	if (mt_pool_range(dptr, &is.bytes, &is_cached)) {
 		if (is_cached || !mt_pool_disown(dptr))
 			return false;
-		*out_taken = mt_unpooled_reserve();
-		if (*out_taken)
-			(*out_taken)->is = complete((struct mt_unpooled){.device = -1,
-									 .kind = MT_UNPOOLED_direct,
-									 .key = dptr,
-									 .bytes = bytes});
-		return true;
+		record = mt_unpooled_reserve();
+		if (record) {
+			record->is = complete(is);
+			mt_unpooled_add(record);
+		}
 	}
 	*out_taken = mt_unpooled_take(MT_UNPOOLED_async, dptr);
 	return true;
@@ -337,20 +333,6 @@ MT_DRIVER_ASYNC_FREES(X)
 #undef X
 
 /* ---- physical memory without an address, of cuMemCreate ---- */
-
-int cuMemRelease(unsigned long long handle)
-{
-	KEEP_ERRNO;
-	struct mt_unpooled_record *memory;
-	int result;
-
-	if (!mt_wrapper_is_on())
-		return call_driver(cuMemRelease, handle);
-	memory = mt_unpooled_release_begin(handle);
-	result = call_driver(cuMemRelease, handle);
-	mt_unpooled_release_end(memory, result == MT_CU_SUCCESS);
-	return result;
-}
 
 /* Memory stays, also without a handle, while it is mapped. */
 int cuMemMap(uint64_t dptr, size_t bytes, size_t offset, unsigned long long handle,

@@ -129,12 +129,22 @@ struct mt_unpooled_record *mt_unpooled_take(enum mt_unpooled_kind kind, uint64_t
 
 	mt_lock_lock(&unpooled_lock);
 	record = find(space_of_kind(kind), key);
-	if (record) {
+	if (record)
 		take_out(record);
-		count_out(record);
-	}
 	mt_lock_unlock(&unpooled_lock);
 	return record;
+}
+
+void mt_unpooled_end_free(struct mt_unpooled_record *taken, bool is_freed)
+{
+	if (!taken)
+		return;
+	mt_lock_lock(&unpooled_lock);
+	if (is_freed)
+		end_use(taken);
+	else
+		put_in(taken);
+	mt_lock_unlock(&unpooled_lock);
 }
 
 /* ---- memory of cuMemCreate: its handle and its mappings ---- */
@@ -177,30 +187,6 @@ void mt_unpooled_unmap(uint64_t dptr, uint64_t bytes)
 		dptr += mapping->is.bytes;
 		unmap(mapping);
 	}
-	mt_lock_unlock(&unpooled_lock);
-}
-
-struct mt_unpooled_record *mt_unpooled_release_begin(uint64_t handle)
-{
-	struct mt_unpooled_record *memory;
-
-	mt_lock_lock(&unpooled_lock);
-	memory = find(SPACE_VMM, handle);
-	if (memory)
-		take_out(memory);
-	mt_lock_unlock(&unpooled_lock);
-	return memory;
-}
-
-void mt_unpooled_release_end(struct mt_unpooled_record *memory, bool is_done)
-{
-	if (!memory)
-		return;
-	mt_lock_lock(&unpooled_lock);
-	if (is_done)
-		end_use(memory);
-	else
-		put_in(memory);
 	mt_lock_unlock(&unpooled_lock);
 }
 
