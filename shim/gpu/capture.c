@@ -23,11 +23,6 @@ static _Atomic uint32_t inside_count __attribute__((aligned(64)));
  * enters writes that and reads this, a thread that closes does the opposite. */
 static _Atomic uint32_t closed_count;
 
-/* This thread has closed the gate and will open it again: cancelled in between it would leave the
- * gate closed. Such sections nest, through a callback of the driver. */
-static MT_TLS int cancel_state;
-static MT_TLS unsigned int cancel_depth;
-
 /* protects the list; held over bare system calls */
 static struct mt_lock captures_lock = MT_LOCK(captures);
 static struct mt_capture *captures;
@@ -59,39 +54,17 @@ bool mt_capture_is_open(void)
 	return mt_load_acquire(&closed_count) != 0;
 }
 
-static void forbid_cancel(void)
-{
-	int before = mt_driver_forbid_cancel();
-
-	if (cancel_depth++ == 0)
-		cancel_state = before;
-}
-
-static void allow_cancel(void)
-{
-	mt_assert(cancel_depth > 0);
-	if (--cancel_depth == 0)
-		mt_driver_allow_cancel(cancel_state);
-}
-
 void mt_capture_gate_close(void)
 {
-	forbid_cancel();
 	atomic_fetch_add(&closed_count, 1);
 	for (unsigned round = 0; mt_load_seq(&inside_count) != 0; round++)
 		mt_driver_wait_round(round);
 }
 
-static void reopen(void)
+void mt_capture_gate_open(void)
 {
 	mt_assert(mt_load_relaxed(&closed_count) > 0);
 	atomic_fetch_sub(&closed_count, 1);
-}
-
-void mt_capture_gate_open(void)
-{
-	reopen();
-	allow_cancel();
 }
 
 static struct mt_capture describe(struct CUstream_st *stream, bool is_ptsz)
@@ -125,27 +98,23 @@ static void insert(struct mt_capture *capture)
 	mt_lock_unlock(&captures_lock);
 }
 
-/* Without memory for a record its end cannot be seen: the gate stays closed, and nothing more is
- * pooled. */
-static void add(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz)
+void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *stream,
+			    bool is_ptsz, int result)
 {
-	struct mt_capture *capture = mt_slab_alloc(&capture_slab);
+	struct mt_capture *capture;
 
+	if (result != MT_CU_SUCCESS) {
+		mt_capture_gate_open();
+		return;
+	}
+	capture = mt_slab_alloc(&capture_slab);
+	/* Without memory for a record its end cannot be seen: the gate stays closed, and nothing
+	 * more is pooled. */
 	if (!capture)
 		return;
 	*capture = describe(stream, is_ptsz);
 	capture->context = context_of(driver, capture->stream);
 	insert(capture);
-}
-
-void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *stream,
-			    bool is_ptsz, int result)
-{
-	if (result == MT_CU_SUCCESS)
-		add(driver, stream, is_ptsz);
-	else
-		reopen();
-	allow_cancel();
 }
 
 /* ---- captures end ---- */
@@ -186,25 +155,18 @@ static void end_captures(struct mt_capture *gone)
 	for (; gone; gone = next) {
 		next = gone->next;
 		mt_slab_free(&capture_slab, gone);
-		reopen();
+		mt_capture_gate_open();
 	}
 }
 
-/* Returns whether the stream still captures: the driver refused the end (another thread's capture,
- * a stream that was not the first). If the driver does not tell, as with a broken or no current
- * context, it does: a gate that stays closed costs the cache, an open one would spoil the capture.
- */
-static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
-			 int result)
+int mt_capture_status(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz)
 {
 	int (*ask)(struct CUstream_st *, int *) = is_ptsz && driver->cuStreamIsCapturing_ptsz
 							  ? driver->cuStreamIsCapturing_ptsz
 							  : driver->cuStreamIsCapturing;
-	int status = MT_CU_CAPTURE_NONE;
+	int status;
 
-	if (result == MT_CU_SUCCESS)
-		return false;
-	return !ask || ask(stream, &status) != MT_CU_SUCCESS || status != MT_CU_CAPTURE_NONE;
+	return ask && ask(stream, &status) == MT_CU_SUCCESS ? status : MT_CAPTURE_UNKNOWN;
 }
 
 void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
@@ -212,7 +174,12 @@ void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *st
 {
 	const struct mt_capture ended = describe(stream, is_ptsz);
 
-	if (mt_capture_is_open() && !is_capturing(driver, stream, is_ptsz, result))
+	/* The driver refuses the end of another thread's capture, and of one that began with
+	 * another stream. Unknown, as with a broken or no current context: it still captures. A
+	 * gate that stays closed costs the cache, an open one would spoil the capture. */
+	if (mt_capture_is_open() &&
+	    (result == MT_CU_SUCCESS ||
+	     mt_capture_status(driver, stream, is_ptsz) == MT_CU_CAPTURE_NONE))
 		end_captures(take_out(&ended));
 }
 

@@ -27,7 +27,8 @@ void mt_capture_gate_leave(void);
 
 /* Close the gate before a capture begins, and around the end of a context: no such call is in the
  * driver, and none begins. Waits for the calls in flight, which do not wait for the device. The
- * thread is not cancelled until gate_open or mt_capture_after_begin. A cuMemFree of the shim does
+ * thread is not cancelled from before the close until gate_open or mt_capture_after_begin
+ * (mt_driver_forbid_cancel). A cuMemFree of the shim does
  * not count as such a call: in relaxed capture mode no capture is affected, and it may wait for the
  * program's work, which may itself wait for what comes after a capture. The end of its own context
  * alone waits for it (mt_context_pause). */
@@ -48,6 +49,11 @@ void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *
 /* After the driver's end: forgets the stream unless it still captures. */
 void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
 			  int result);
+
+/* Returns the driver's word for a stream, enum mt_cu_capture_status or more. A query has no effect
+ * on a capture. */
+#define MT_CAPTURE_UNKNOWN (-1)
+int mt_capture_status(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz);
 
 /* Around the driver's cuStreamDestroy, whose success ends the capture. begin takes the stream's
  * capture out, so that a capture of a new stream with the same handle is not mistaken for it; the

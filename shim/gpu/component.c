@@ -8,6 +8,7 @@
 #include "core/config.h"
 #include "core/control_file.h"
 #include "core/init.h"
+#include "core/publish.h"
 #include "core/services.h"
 #include "core/worker.h"
 #include "gpu/capture.h"
@@ -79,11 +80,21 @@ static _Atomic uint64_t job_used_bytes, job_used_ns; /* as measured last, and wh
 static _Atomic bool job_flushed;
 static uint64_t job_next_ms; /* worker thread only */
 
+/* What is not free of the devices in use. If none could be read, as during a capture, the last
+ * figure stays. */
 static void measure_job(void)
 {
-	uint64_t used;
+	struct mt_gpu_device devices[MT_DEVICES_COUNT];
+	int count = mt_gpu_stats_read(devices, MT_DEVICES_COUNT), read_count = 0;
+	uint64_t used = 0;
 
-	if (!mt_gpu_stats_used_bytes(&used))
+	for (int i = 0; i < count; i++) {
+		if (!devices[i].free_bytes)
+			continue;
+		used += mt_sat_sub(devices[i].total_bytes, devices[i].free_bytes);
+		read_count++;
+	}
+	if (!read_count)
 		return;
 	mt_store_relaxed(&job_used_bytes, used);
 	mt_store_relaxed(&job_used_ns, mt_os_now_ns());
@@ -242,7 +253,7 @@ static MT_COLD bool start(void)
 		threads = mt_init_start_worker() && threads;
 		mt_store_release(&is_awake, threads);
 		if (threads) {
-			(void)mt_frameworks_look_rescue();
+			(void)mt_frameworks_look();
 			mt_control_notify(MT_CONTROL_DEVICES);
 		}
 	}
@@ -311,14 +322,17 @@ static void trim(const struct mt_trim_request *request, struct mt_cleanup *clean
 
 /* ---- the tick ---- */
 
-/* A framework may have been loaded since: its cache then lies on top of the pool. */
+/* A framework may have been loaded since: its cache then lies on top of the pool. The loaded
+ * objects are read only if there are new ones. */
 static void look_at_loads(void)
 {
 	unsigned long long loads = mt_loader_load_count();
 
-	if (loads != loads_seen)
-		mt_pool_update_mode();
+	if (loads == loads_seen)
+		return;
 	loads_seen = loads;
+	mt_pool_update_mode();
+	mt_publish_set_cuda(mt_frameworks_look().text, (uint32_t)mt_driver_version());
 }
 
 /* With nothing cached there is nothing to do before the program frees a block. A decay shorter than

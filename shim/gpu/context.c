@@ -95,9 +95,13 @@ static MT_COLD bool has_no_other_primary(struct mt_context *context)
 	return !primary || mt_load_relaxed(&context->is_primary);
 }
 
-bool mt_context_is_alone(struct mt_context *context)
+bool mt_context_is_single(struct mt_context *context)
 {
-	if (mt_load_relaxed(&mt_pool.is_mixed))
+	struct CUctx_st *current = NULL;
+
+	if (mt_load_relaxed(&mt_pool.is_mixed) ||
+	    mt_pool_driver()->cuCtxGetCurrent(&current) != MT_CU_SUCCESS ||
+	    current != mt_context_handle(context))
 		return false;
 	MT_EACH_CONTEXT(other)
 	{
@@ -110,7 +114,8 @@ bool mt_context_is_alone(struct mt_context *context)
 	return mt_likely(mt_load_relaxed(&context->is_primary)) || has_no_other_primary(context);
 }
 
-bool mt_context_is_current(const struct mt_context *context)
+/* Returns whether it is the calling thread's current context. */
+static bool is_current(const struct mt_context *context)
 {
 	struct CUctx_st *current = NULL;
 
@@ -147,6 +152,19 @@ static MT_COLD bool make_stream(struct mt_context *context)
 	return result == MT_CU_SUCCESS;
 }
 
+/* They stay with the slot. */
+static MT_COLD bool map_bins(struct mt_context *context)
+{
+	bool has_bins;
+
+	mt_lock_lock(&context->lock);
+	if (!context->idle)
+		context->idle = mt_slab_map(sizeof(struct mt_bins));
+	has_bins = context->idle != NULL;
+	mt_lock_unlock(&context->lock);
+	return has_bins;
+}
+
 /* At its first allocation. */
 static MT_COLD void decide(struct mt_context *context)
 {
@@ -154,7 +172,8 @@ static MT_COLD void decide(struct mt_context *context)
 	uint8_t undecided = MT_POOL_UNDECIDED;
 	uint8_t mode = MT_POOL_POOL;
 
-	if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence || mt_load_relaxed(&mt_pool.is_mixed))
+	if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence || mt_load_relaxed(&mt_pool.is_mixed) ||
+	    !map_bins(context))
 		mode = MT_POOL_ACCOUNT;
 	if (atomic_compare_exchange_strong_explicit(&context->mode, &undecided, mode,
 						    memory_order_relaxed, memory_order_relaxed) &&
@@ -162,21 +181,16 @@ static MT_COLD void decide(struct mt_context *context)
 		mt_store_relaxed(&context->mode, MT_POOL_ACCOUNT);
 }
 
-static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
+/* Finds the current context, or registers it. */
+static struct mt_context *look_for(struct CUctx_st *current)
 {
-	struct mt_context *context = find_context(handle);
+	const struct mt_driver *driver = mt_pool_driver();
+	struct mt_context *context = find_context(current);
 	int device = 0;
 
-	if (!context) {
-		const struct mt_driver *driver = mt_pool_driver();
-
-		if (driver->cuCtxGetDevice && driver->cuCtxGetDevice(&device) != MT_CU_SUCCESS)
-			return NULL;
-		context = add_context(handle, device);
-	}
-	if (context && mt_context_mode(context) == MT_POOL_UNDECIDED)
-		decide(context);
-	return context;
+	if (context || (driver->cuCtxGetDevice && driver->cuCtxGetDevice(&device) != MT_CU_SUCCESS))
+		return context;
+	return add_context(current, device);
 }
 
 struct mt_context *mt_context_current(void)
@@ -192,6 +206,8 @@ struct mt_context *mt_context_current(void)
 		      mt_context_mode(context) != MT_POOL_UNDECIDED))
 		return context;
 	context = look_for(handle);
+	if (context && mt_context_mode(context) == MT_POOL_UNDECIDED)
+		decide(context);
 	last_used = context;
 	return context;
 }
@@ -231,7 +247,7 @@ void mt_context_drop(struct mt_context *context)
 bool mt_context_push(struct mt_context *context, int *out_result)
 {
 	*out_result = MT_CU_SUCCESS;
-	if (mt_context_is_current(context))
+	if (is_current(context))
 		return false;
 	*out_result = mt_pool_driver()->cuCtxPushCurrent_v2(mt_context_handle(context));
 	return *out_result == MT_CU_SUCCESS;
@@ -303,7 +319,7 @@ MT_COLD void mt_context_note_call(struct mt_context *context, int result)
 	    (!mt_context_is_sticky(result) || result < MT_CU_ILLEGAL_ADDRESS ||
 	     result == MT_CU_CONTEXT_IS_DESTROYED))
 		return;
-	if (result == MT_CU_DEINITIALIZED || mt_context_is_current(context))
+	if (result == MT_CU_DEINITIALIZED || is_current(context))
 		mt_context_note_result(context, result);
 }
 
@@ -417,7 +433,11 @@ void mt_block_move(struct mt_context *context, struct mt_block *block, enum mt_b
 	} else if (from == MT_BLOCK_PENDING) {
 		mt_line_remove(&context->pending_line, block);
 	}
-	if (block->event && to != MT_BLOCK_STALE) {
+	if (to == MT_BLOCK_BUSY && !block->event) {
+		block->event = context->free_events;
+		if (block->event)
+			context->free_events = block->event->next;
+	} else if (block->event && to != MT_BLOCK_BUSY && to != MT_BLOCK_STALE) {
 		block->event->next = context->free_events;
 		context->free_events = block->event;
 		block->event = NULL;
@@ -472,11 +492,9 @@ MT_COLD void mt_context_created(struct CUctx_st *context, int device)
 void mt_context_register(void)
 {
 	struct CUctx_st *current = NULL;
-	int device = -1;
 
-	if (can_know() && mt_pool_driver()->cuCtxGetCurrent(&current) == MT_CU_SUCCESS && current &&
-	    !find_context(current) && mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
-		(void)add_context(current, device);
+	if (can_know() && mt_pool_driver()->cuCtxGetCurrent(&current) == MT_CU_SUCCESS && current)
+		(void)look_for(current);
 }
 
 MT_COLD void mt_context_join_devices(void)
@@ -540,27 +558,6 @@ static bool lock_single(struct mt_context *context, uint32_t init)
 	return false;
 }
 
-/* Forgets the context of that init and all its blocks. */
-static void forget_context(struct mt_context *context, uint32_t init)
-{
-	int cancel = mt_driver_forbid_cancel();
-
-	if (!lock_single(context, init)) {
-		mt_driver_allow_cancel(cancel);
-		return;
-	}
-	mt_assert(context->users == 0);
-	mt_blocks_each(forget_block, context);
-	mt_fence_forget_events(context);
-	mt_assert(!context->idle_line.first && !context->pending_line.first);
-	fold(context);
-	mt_add_relaxed(&context->init, 1);
-	mt_store_release(&context->handle, NULL);
-	mt_lock_unlock(&context->lock);
-	mt_lock_unlock(&mt_pool.slots_lock);
-	mt_driver_allow_cancel(cancel);
-}
-
 static struct mt_context *find(struct CUctx_st *handle)
 {
 	return mt_pool_is_up() && handle ? find_context(handle) : NULL;
@@ -570,8 +567,17 @@ MT_COLD void mt_context_ended(struct CUctx_st *handle, uint32_t init)
 {
 	struct mt_context *context = find(handle);
 
-	if (context)
-		forget_context(context, init == MT_ANY_INIT ? mt_context_init(context) : init);
+	if (!context ||
+	    !lock_single(context, init == MT_ANY_INIT ? mt_context_init(context) : init))
+		return;
+	mt_blocks_each(forget_block, context);
+	mt_fence_forget_events(context);
+	mt_assert(!context->idle_line.first && !context->pending_line.first);
+	fold(context);
+	mt_add_relaxed(&context->init, 1);
+	mt_store_release(&context->handle, NULL);
+	mt_lock_unlock(&context->lock);
+	mt_lock_unlock(&mt_pool.slots_lock);
 }
 
 MT_COLD uint32_t mt_context_pause(struct CUctx_st *handle)

@@ -97,7 +97,7 @@ struct mt_context {
 	_Atomic int device;
 	/* idle blocks are freed in its order; NULL: by cuMemFree */
 	_Atomic(struct CUstream_st *) stream;
-	struct mt_bins *idle; /* NULL until the first block is cached */
+	struct mt_bins *idle; /* from the first time that a context of this slot pools */
 	/* Written at every call, under the lock: they move from core to core with it. */
 	struct mt_lock lock __attribute__((aligned(64)));
 	uint32_t users; /* calls in flight that the context must outlive */
@@ -199,14 +199,11 @@ struct mt_context *mt_context_current(void);
  * last release if the program's has come in between: not while the gate is entered. */
 struct CUctx_st *mt_context_primary(int device);
 
-/* Returns whether work of no other context may use blocks of this one: none is on its device, nor
- * on any other after mt_context_join_devices. The streams of a primary context may copy from and to
- * any block of its device. The capture gate is entered, which keeps one from ending meanwhile; no
- * lock is held. */
-bool mt_context_is_alone(struct mt_context *context);
-
-/* Returns whether it is the calling thread's current context. */
-bool mt_context_is_current(const struct mt_context *context);
+/* Returns whether it is the calling thread's current context, and work of no other context may use
+ * its blocks: none is on its device, nor on any other after mt_context_join_devices. The streams of
+ * a primary context may copy from and to any block of its device. The capture gate is entered,
+ * which keeps one from ending meanwhile; no lock is held. */
+bool mt_context_is_single(struct mt_context *context);
 
 /* Asks mt_pool_settings.mode; keeps whether a free waits. */
 enum mt_pool_mode mt_context_ask_mode(void);
@@ -287,8 +284,8 @@ static inline bool mt_context_has_shortage(struct mt_context *context)
 	return mt_load_seq(&mt_context_device(context)->shortages) > 0;
 }
 
-/* ---- contexts that begin and end, as the wrappers report them. Threads of the program, no lock
- * held. Take the locks `slots` and `context`. ---- */
+/* ---- contexts that begin and end, as the wrappers report them. Threads of the program, not
+ * cancelled, no lock held. Take the locks `slots` and `context`. ---- */
 
 /* The program has created a context: its work may use blocks of others from now on, even if it
  * never allocates. An earlier context with this handle is forgotten. */
@@ -297,8 +294,8 @@ void mt_context_created(struct CUctx_st *context, int device);
 /* The same for the current context, found in another way. Does nothing if it is known. */
 void mt_context_register(void);
 
-/* Peer access, or a copy between devices: work of the current context, and of every other one, may
- * use blocks of all devices from now on. */
+/* Before peer access or a copy between devices: work of the current context, and of every other
+ * one, may use blocks of all devices from now on. */
 void mt_context_join_devices(void);
 
 /* After mt_capture_gate_close, before a call that may end the context: lets no further call of the
@@ -372,8 +369,8 @@ void mt_block_release(struct mt_block *block);
 struct mt_block *mt_block_lock(uint64_t base, struct mt_context **out_context);
 
 /* Changes a block's state, and with it its list and bin, the context's figures, the table, and to
- * whom its event belongs. To UNUSED: the record is spare. From BUSY to PENDING and back it is the
- * caller's list. The lock is held. */
+ * whom its event belongs: a busy block takes one that its context has left. To UNUSED: the record
+ * is spare. Not to PENDING, which has two ways into its list. The lock is held. */
 void mt_block_move(struct mt_context *context, struct mt_block *block, enum mt_block_state to);
 
 /* Calls `visit`, with no lock held here, for each record that was ever handed out, used or spare;
@@ -393,12 +390,17 @@ void mt_blocks_each(void (*visit)(struct mt_block *block, void *data), void *dat
  * Calls to the driver are made with no lock held and with the capture gate entered. While a capture
  * is open nothing is recorded, and events are queried in relaxed capture mode. ---- */
 
-/* Records the event of a live block, and asks whether the work is done, if no other block is
- * pending. waits: waits for it; else the block may be pending on return, and older ones were asked
- * about. Returns false if that can never be known, or no event was recorded: the block is busy, and
- * the driver's cuMemFree is to free it. The lock is held on entry and on return, but not in
- * between. */
-bool mt_fence_free(struct mt_context *context, struct mt_block *block, bool waits);
+/* Whether the work that may use a freed block is done. LOST: that can never be known, or no event
+ * was recorded. */
+enum mt_fence_status { MT_FENCE_DONE, MT_FENCE_NOT_YET, MT_FENCE_LOST };
+
+/* Asks about a live block, which the program frees: records its event first. waits: waits for it;
+ * else the block is pending if it is not done, and an older one is asked about before it. Or asks
+ * about a pending block. DONE: it is idle, or was forgotten. LOST: a live block is busy, and the
+ * driver's cuMemFree is to free it; a pending one stays so. The lock is held on entry and on
+ * return, but not in between. */
+enum mt_fence_status mt_fence_settle(struct mt_context *context, struct mt_block *block,
+				     bool waits);
 
 /* The driver's events died with the context, whose lock is held. */
 void mt_fence_forget_events(struct mt_context *context);

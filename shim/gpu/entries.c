@@ -30,6 +30,15 @@ static inline void restore_errno(const int *kept)
 }
 #define KEEP_ERRNO const int kept_errno __attribute__((cleanup(restore_errno))) = errno
 
+/* No cancellation to the end of the function: in a call of the driver a cancelled thread would
+ * leave the gate of captures closed, or its release counted, for which others wait. */
+static inline void allow_cancel(const int *before)
+{
+	mt_driver_allow_cancel(*before);
+}
+#define FORBID_CANCEL                                                                              \
+	const int cancel_state __attribute__((cleanup(allow_cancel))) = mt_driver_forbid_cancel()
+
 /* Calls the driver's own function, as an expression. Without a driver, or with one that lacks the
  * function, the result is a code. */
 #define call_driver(name, ...)                                                                     \
@@ -192,10 +201,7 @@ static int end(struct mt_unpooled_record *record, int result, const struct made 
 /* After the driver's free. taken: the record from before it; NULL: none. */
 static int end_free(int result, struct mt_unpooled_record *taken)
 {
-	if (taken && result != MT_CU_SUCCESS)
-		mt_unpooled_add(taken);
-	else if (taken)
-		mt_unpooled_cancel(taken);
+	mt_unpooled_end_free(taken, result == MT_CU_SUCCESS);
 	return result;
 }
 
@@ -231,19 +237,12 @@ int cuMemFree_v2(uint64_t dptr)
 
 /* ---- what else the driver allocates and frees ---- */
 
-/* A capture allocates a node of its graph, with memory only while the graph runs. The query has no
- * effect on the capture; the legacy stream cannot capture. */
+/* A capture allocates a node of its graph, with memory only while the graph runs. The legacy stream
+ * cannot capture. */
 static bool is_capturing(struct CUstream_st *stream, bool is_ptsz)
 {
-	int status = MT_CU_CAPTURE_NONE;
-
-	if (!mt_capture_is_open() || (!stream && !is_ptsz))
-		return false;
-	if (is_ptsz)
-		(void)call_driver(cuStreamIsCapturing_ptsz, stream, &status);
-	else
-		(void)call_driver(cuStreamIsCapturing, stream, &status);
-	return status != MT_CU_CAPTURE_NONE;
+	return mt_capture_is_open() && (stream || is_ptsz) &&
+	       mt_capture_status(mt_driver(), stream, is_ptsz) > MT_CU_CAPTURE_NONE;
 }
 
 /* Of memory of another process. */
@@ -297,23 +296,22 @@ MT_DRIVER_FREES(X)
 #undef X
 
 /* The driver also frees memory of cuMemAlloc in stream order: a block of the pool is the driver's
- * from here on. *out_taken: its record for end_free. Returns false for a block that the
- * program has freed already. */
+ * from here on. *out_taken: its record for end_free. Returns false for a block that the program has
+ * freed already. */
 static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_taken)
 {
-	size_t bytes = 0;
+	struct mt_unpooled is = {.device = -1, .kind = MT_UNPOOLED_direct, .key = dptr};
+	struct mt_unpooled_record *record;
 	bool is_cached = false;
 
-	if (mt_pool_range(dptr, &bytes, &is_cached)) {
+	if (mt_pool_range(dptr, &is.bytes, &is_cached)) {
 		if (is_cached || !mt_pool_disown(dptr))
 			return false;
-		*out_taken = mt_unpooled_reserve();
-		if (*out_taken)
-			(*out_taken)->is = complete((struct mt_unpooled){.device = -1,
-									 .kind = MT_UNPOOLED_direct,
-									 .key = dptr,
-									 .bytes = bytes});
-		return true;
+		record = mt_unpooled_reserve();
+		if (record) {
+			record->is = complete(is);
+			mt_unpooled_add(record);
+		}
 	}
 	*out_taken = mt_unpooled_take(MT_UNPOOLED_async, dptr);
 	return true;
@@ -335,20 +333,6 @@ MT_DRIVER_ASYNC_FREES(X)
 #undef X
 
 /* ---- physical memory without an address, of cuMemCreate ---- */
-
-int cuMemRelease(unsigned long long handle)
-{
-	KEEP_ERRNO;
-	struct mt_unpooled_record *memory;
-	int result;
-
-	if (!mt_wrapper_is_on())
-		return call_driver(cuMemRelease, handle);
-	memory = mt_unpooled_release_begin(handle);
-	result = call_driver(cuMemRelease, handle);
-	mt_unpooled_release_end(memory, result == MT_CU_SUCCESS);
-	return result;
-}
 
 /* Memory stays, also without a handle, while it is mapped. */
 int cuMemMap(uint64_t dptr, size_t bytes, size_t offset, unsigned long long handle,
@@ -604,12 +588,13 @@ static struct ending begin_end(struct CUctx_st *context)
 			       .init = context ? mt_context_pause(context) : MT_NO_INIT};
 }
 
-static void finish(const struct ending *ending, bool is_over)
+/* device: whose primary context it is; -1: of none. */
+static void finish(const struct ending *ending, int device, bool is_over)
 {
 	if (ending->context && is_over) {
 		mt_context_ended(ending->context, ending->init);
 		mt_capture_forget_context(ending->context);
-		mt_unpooled_forget_context((uint64_t)(uintptr_t)ending->context);
+		mt_unpooled_forget_context((uint64_t)(uintptr_t)ending->context, device);
 	} else if (ending->context) {
 		mt_context_resume(ending->context);
 	}
@@ -622,6 +607,7 @@ static void finish(const struct ending *ending, bool is_over)
 static void note_created(int result, struct CUctx_st *const *context, int device)
 {
 	KEEP_ERRNO;
+	FORBID_CANCEL;
 
 	if (result == MT_CU_SUCCESS && context && mt_wrapper_is_on())
 		mt_context_created(*context, device);
@@ -640,6 +626,7 @@ MT_DRIVER_CONTEXT_CREATES(X)
 	int name parameters                                                                        \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
+		FORBID_CANCEL;                                                                     \
 		struct ending ending;                                                              \
 		int result;                                                                        \
                                                                                                    \
@@ -648,7 +635,7 @@ MT_DRIVER_CONTEXT_CREATES(X)
 		mt_capture_gate_close();                                                           \
 		ending = begin_end(context);                                                       \
 		result = call_driver(name, context);                                               \
-		finish(&ending, result == MT_CU_SUCCESS && (is_last));                             \
+		finish(&ending, -1, result == MT_CU_SUCCESS && (is_last));                         \
 		return result;                                                                     \
 	}
 MT_DRIVER_CONTEXT_ENDS(X)
@@ -680,18 +667,6 @@ static void count_retain(int device, int result)
 RETRIED_WRAPPER(cuDevicePrimaryCtxRetain, (struct CUctx_st * *context, int device),
 		(context, device), device, (void)0, count_retain(device, result))
 
-/* Counts one down; returns what is left. */
-static uint32_t count_release(struct primary_count *count)
-{
-	uint32_t retained = mt_load_seq(&count->retained);
-
-	while (retained > 0 &&
-	       !atomic_compare_exchange_weak_explicit(&count->retained, &retained, retained - 1,
-						      memory_order_seq_cst, memory_order_seq_cst))
-		;
-	return retained > 0 ? retained - 1 : 0;
-}
-
 static struct ending pause_primary(int device)
 {
 	if (!mt_wrapper_is_on() || !is_active(device))
@@ -700,16 +675,23 @@ static struct ending pause_primary(int device)
 	return begin_end(primary_of(device));
 }
 
-/* Counts a release that is not the last; false: it may be. finish_counted follows true. */
+/* Counts one down. Returns false if nothing is left: the release may be the last. Else
+ * finish_counted follows. */
 static bool begin_counted(struct primary_count *count)
 {
+	uint32_t retained;
+
 	if (!count)
 		return false;
 	atomic_fetch_add(&count->releasing, 1);
-	if (count_release(count) > 0)
-		return true;
-	atomic_fetch_sub(&count->releasing, 1);
-	return false;
+	retained = mt_load_seq(&count->retained);
+	while (retained > 0 &&
+	       !atomic_compare_exchange_weak_explicit(&count->retained, &retained, retained - 1,
+						      memory_order_seq_cst, memory_order_seq_cst))
+		;
+	if (retained <= 1)
+		atomic_fetch_sub(&count->releasing, 1);
+	return retained > 1;
 }
 
 static void finish_counted(struct primary_count *count, int result)
@@ -729,13 +711,6 @@ static struct ending before_last(int device)
 	return ending;
 }
 
-static void finish_primary(const struct ending *ending, int device, bool is_over)
-{
-	finish(ending, is_over);
-	if (ending->context && is_over)
-		mt_unpooled_forget_async(device);
-}
-
 /* Another thread may have retained the next context already: active, with the same handle, but
  * another id. */
 static void after_last(const struct ending *ending, int device, int result)
@@ -743,13 +718,14 @@ static void after_last(const struct ending *ending, int device, int result)
 	bool is_over =
 		!is_active(device) || (ending->context && id_of(ending->context) != ending->id);
 
-	finish_primary(ending, device, result == MT_CU_SUCCESS && is_over);
+	finish(ending, device, result == MT_CU_SUCCESS && is_over);
 }
 
 #define X(name, parameters, version)                                                               \
 	int name parameters                                                                        \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
+		FORBID_CANCEL;                                                                     \
 		struct ending ending = {.is_gated = false};                                        \
 		bool is_counted;                                                                   \
 		int result;                                                                        \
@@ -774,29 +750,17 @@ MT_DRIVER_PRIMARY_RELEASES(X)
 	int name parameters                                                                        \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
+		FORBID_CANCEL;                                                                     \
 		struct ending ending = pause_primary(device);                                      \
 		int result = call_driver(name, device);                                            \
                                                                                                    \
 		if (result == MT_CU_SUCCESS && count_of(device))                                   \
 			mt_store_seq(&count_of(device)->retained, 0);                              \
-		finish_primary(&ending, device, result == MT_CU_SUCCESS);                          \
+		finish(&ending, device, result == MT_CU_SUCCESS);                                  \
 		return result;                                                                     \
 	}
 MT_DRIVER_PRIMARY_RESETS(X)
 #undef X
-
-/* ---- peers ---- */
-
-int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
-{
-	KEEP_ERRNO;
-	int result = try_driver(-1, 0, cuCtxEnablePeerAccess, peer, flags);
-
-	if ((result == MT_CU_SUCCESS || result == MT_CU_PEER_ACCESS_ALREADY_ENABLED) &&
-	    mt_wrapper_is_on())
-		mt_context_join_devices();
-	return result;
-}
 
 /* ---- green contexts ---- */
 
@@ -805,6 +769,7 @@ int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 static void note_green(void)
 {
 	KEEP_ERRNO;
+	FORBID_CANCEL;
 
 	if (!mt_wrapper_is_on())
 		return;
@@ -813,18 +778,8 @@ static void note_green(void)
 	mt_capture_gate_open();
 }
 
-RETRIED_WRAPPER(cuGreenCtxCreate,
-		(struct CUgreenCtx_st * *green, void *description, int device, unsigned int flags),
-		(green, description, device, flags), device, note_green(), (void)0)
-
-/* A stream may also capture into a command list of a graphics API, which the program submits
- * later. */
-#define X(name, parameters, version, arguments)                                                    \
-	int name parameters                                                                        \
-	{                                                                                          \
-		note_green();                                                                      \
-		return call_driver(name, ARGUMENTS arguments);                                     \
-	}
+#define X(name, parameters, version, arguments, device)                                            \
+	RETRIED_WRAPPER(name, parameters, arguments, device, note_green(), (void)0)
 MT_DRIVER_UNSEEN(X)
 #undef X
 
@@ -836,7 +791,7 @@ MT_DRIVER_UNSEEN(X)
 MT_DRIVER_RETRIED(X)
 #undef X
 
-/* ---- copies between devices ---- */
+/* ---- peer access, and copies between devices ---- */
 
 #define MT_ANY UINT64_MAX
 
@@ -868,6 +823,7 @@ MT_DRIVER_COPIES(X)
 	int name parameters                                                                        \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
+		FORBID_CANCEL;                                                                     \
 		bool is_on = mt_wrapper_is_on();                                                   \
 		int result;                                                                        \
                                                                                                    \

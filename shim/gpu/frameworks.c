@@ -67,12 +67,11 @@ static int note_object(struct dl_phdr_info *info, size_t bytes, void *seen)
 	return 0;
 }
 
-static struct mt_frameworks_seen look(void)
+bool mt_frameworks_wait(uint64_t choice, const struct mt_launch_env *facts,
+			const struct mt_frameworks_seen *seen)
 {
-	struct mt_frameworks_seen seen = {0};
-
-	(void)mt_loader_iterate(note_object, &seen);
-	return seen;
+	return choice == MT_CUDA_FREE_AUTO ? !(seen->torch && facts->torch_without_cache)
+					   : choice == MT_CUDA_FREE_WAIT;
 }
 
 struct mt_frameworks_verdict mt_frameworks_look(void)
@@ -81,34 +80,17 @@ struct mt_frameworks_verdict mt_frameworks_look(void)
 	const struct mt_launch_env *facts = mt_config_launch_env();
 	struct mt_frameworks_verdict verdict;
 	struct mt_frameworks_seen seen = {0};
+	bool may_give;
 
-	if (cfg->cuda == MT_CUDA_AUTO ||
-	    (cfg->cuda_free == MT_CUDA_FREE_AUTO && facts->torch_without_cache))
-		seen = look();
+	(void)mt_loader_iterate(note_object, &seen);
+	may_give = !seen.sanitizer && !facts->cuda_injected && !facts->cuda_mps;
+	mt_store_relaxed(&is_rescuer, may_give);
 	verdict = mt_frameworks_decide(cfg->cuda, facts, &seen);
 	verdict.waits = mt_frameworks_wait(cfg->cuda_free, facts, &seen);
+	if (may_give)
+		verdict.rescue = why_account(MT_CUDA_AUTO, facts, &seen) ? MT_RESCUE_AGAIN
+									 : MT_RESCUE_AT_ONCE;
 	return verdict;
-}
-
-bool mt_frameworks_wait(uint64_t choice, const struct mt_launch_env *facts,
-			const struct mt_frameworks_seen *seen)
-{
-	return choice == MT_CUDA_FREE_AUTO ? !(seen->torch && facts->torch_without_cache)
-					   : choice == MT_CUDA_FREE_WAIT;
-}
-
-enum mt_frameworks_rescue mt_frameworks_look_rescue(void)
-{
-	const struct mt_launch_env *facts = mt_config_launch_env();
-	struct mt_frameworks_seen seen = look();
-	bool may_give = !seen.sanitizer && !facts->cuda_injected && !facts->cuda_mps;
-
-	mt_store_relaxed(&is_rescuer, may_give);
-	if (!may_give)
-		return MT_RESCUE_NONE;
-	return mt_frameworks_decide(MT_CUDA_AUTO, facts, &seen).mode == MT_POOL_ACCOUNT
-		       ? MT_RESCUE_AGAIN
-		       : MT_RESCUE_AT_ONCE;
 }
 
 bool mt_frameworks_is_rescuer(void)

@@ -19,10 +19,17 @@ struct mt_frameworks_seen {
 	bool sanitizer;  /* libsanitizer-*.so, libcuda-memcheck.so */
 };
 
+/* What MT_CUDA_RESCUE=1 does in this process. NONE: nothing, as a tool watches the calls, or it is
+ * a client of the MPS server. AGAIN: asks at the second error of a thread, since after the first
+ * one a framework empties its own cache and tries again. */
+enum mt_frameworks_rescue { MT_RESCUE_NONE, MT_RESCUE_AGAIN, MT_RESCUE_AT_ONCE };
+
 struct mt_frameworks_verdict {
 	enum mt_pool_mode mode;
 	const char *text; /* "account: PyTorch's caching allocator sits on top" */
-	bool waits;       /* mt_frameworks_wait; set by mt_frameworks_look only */
+	/* set by mt_frameworks_look only: */
+	bool waits; /* mt_frameworks_wait */
+	enum mt_frameworks_rescue rescue;
 };
 
 /* Adds to *seen the framework to which the object at this path belongs. Pure. */
@@ -42,12 +49,6 @@ bool mt_frameworks_wait(uint64_t choice, const struct mt_launch_env *facts,
 
 /* The same for this process and the objects that are loaded now. */
 struct mt_frameworks_verdict mt_frameworks_look(void);
-
-/* Decides what MT_CUDA_RESCUE=1 does in this process. NONE: nothing, as a tool watches the calls,
- * or it is a client of the MPS server. AGAIN: asks at the second error of a thread, since after the
- * first one a framework empties its own cache and tries again. */
-enum mt_frameworks_rescue { MT_RESCUE_NONE, MT_RESCUE_AGAIN, MT_RESCUE_AT_ONCE };
-enum mt_frameworks_rescue mt_frameworks_look_rescue(void);
 
 /* Returns whether the last look found that this process may give to others; before the first one:
  * false. For the worker, which does not walk through the loaded objects: a fork would wait for

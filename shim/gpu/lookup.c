@@ -66,11 +66,6 @@ static void *wrapper_of(const void *real, int index)
 	return mt_lookup_entry(found);
 }
 
-static bool is_twin(const char *suffix)
-{
-	return strcmp(suffix, "_ptsz") == 0 || strcmp(suffix, "_ptds") == 0;
-}
-
 /* Returns whether the symbol is NAME, NAME_vN, or the twin of one for the per-thread default
  * stream. */
 static bool means(const char *symbol, const char *name, bool *out_per_thread)
@@ -84,7 +79,7 @@ static bool means(const char *symbol, const char *name, bool *out_per_thread)
 		return false;
 	if (suffix[0] == '_' && suffix[1] == 'v' && suffix[2] >= '2' && suffix[2] <= '9')
 		suffix += 3;
-	*out_per_thread = is_twin(suffix);
+	*out_per_thread = strcmp(suffix, "_ptsz") == 0 || strcmp(suffix, "_ptds") == 0;
 	return !*suffix || *out_per_thread;
 }
 

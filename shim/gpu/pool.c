@@ -7,10 +7,8 @@
 #include "sys/os.h"
 #include "gpu/capture.h"
 
-/* pending blocks that a search asks about before it looks again, and how often it does: about a
- * millisecond */
-#define POLL_STEP  16
-#define POLL_STEPS 64
+/* pending blocks that a search asks about: about a millisecond */
+#define POLL_MAX 1024
 
 /* ---- start, settings, fork ---- */
 
@@ -165,8 +163,8 @@ static bool take(struct mt_context *context, uint64_t rounded, size_t bytes, uin
 	struct mt_block *block;
 
 	mt_lock_lock(&context->lock);
-	block = context->idle ? mt_bins_find(context->idle, rounded) : NULL;
-	for (int i = 0; !block && i < POLL_STEPS && mt_pending_poll(context, POLL_STEP); i++)
+	block = mt_bins_find(context->idle, rounded);
+	for (int i = 0; !block && i < POLL_MAX && mt_pending_poll(context, 1); i++)
 		block = mt_bins_find(context->idle, rounded);
 	if (block) {
 		mt_counter_add(&context->counters.hit_count, 1);
@@ -206,7 +204,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	if (mt_unlikely(!context || !mt_context_pools(context)))
 		return allocate(context, bytes, bytes, out_dptr);
 	if (mt_unlikely(mt_capture_is_open())) {
-		mt_release_idle_over_cap(context, bytes);
+		mt_release_make_room(context, bytes, 0);
 		return allocate(context, bytes, bytes, out_dptr);
 	}
 	rounded = mt_bins_round(bytes);
@@ -214,9 +212,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 		return allocate(context, bytes, bytes, out_dptr);
 	if (mt_likely(take(context, rounded, bytes, out_dptr)))
 		return MT_CU_SUCCESS;
-	if (mt_unlikely(!mt_load_relaxed(&mt_pool.waits)))
-		mt_pending_make_room(context, rounded);
-	mt_release_idle_over_cap(context, rounded);
+	mt_release_make_room(context, rounded, rounded);
 	return allocate(context, bytes, rounded, out_dptr);
 }
 
@@ -250,29 +246,13 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	return result;
 }
 
-static MT_COLD bool map_bins(struct mt_context *context)
-{
-	context->idle = mt_slab_map(sizeof(struct mt_bins));
-	return context->idle != NULL;
-}
-
-static bool is_kept(struct mt_context *context, const struct mt_block *block)
-{
-	if (block->is_non_recyclable || !mt_context_pools(context) ||
-	    (block->bytes % MT_BIN_UNIT) != 0 || mt_context_has_shortage(context))
-		return false;
-	return mt_likely(context->idle != NULL) || map_bins(context);
-}
-
 bool mt_pool_free(uint64_t dptr, int *out_result)
 {
+	uint64_t now_ns = mt_os_coarse_ns(), bytes;
 	struct mt_context *context;
-	struct mt_block *block;
-	uint64_t now_ns, bytes;
-	bool waits;
+	struct mt_block *block = mt_block_lock(dptr, &context);
+	bool waits, is_kept;
 
-	now_ns = mt_os_coarse_ns();
-	block = mt_block_lock(dptr, &context);
 	if (!block)
 		return false;
 	if (mt_unlikely(block->state != MT_BLOCK_LIVE)) {
@@ -284,16 +264,16 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 	waits = mt_load_relaxed(&mt_pool.waits);
 	bytes = block->bytes;
 	block->since_ns = now_ns;
+	is_kept = !block->is_non_recyclable && mt_context_pools(context) &&
+		  bytes % MT_BIN_UNIT == 0 && !mt_context_has_shortage(context);
 	/* An error, a capture, or another context: the driver's own free replies. */
-	if (mt_unlikely(!is_kept(context, block) || !mt_fence_free(context, block, waits))) {
+	if (mt_unlikely(!is_kept || mt_fence_settle(context, block, waits) == MT_FENCE_LOST)) {
 		*out_result = free_directly(context, block);
 		return true;
 	}
 	mt_lock_unlock(&context->lock);
-	if (!waits) {
-		mt_pending_make_room(context, bytes);
-		mt_release_idle_over_cap(context, 0);
-	}
+	if (!waits)
+		mt_release_make_room(context, 0, bytes);
 	*out_result = MT_CU_SUCCESS;
 	return true;
 }

@@ -120,10 +120,9 @@ struct mt_release {
 	uint64_t bytes;          /* or as many bytes as the driver charges for (mt_block_charge) */
 	uint64_t freed_until_ns; /* only blocks freed by then */
 	bool is_decay;
-	/* also during a capture: the driver has just let the program allocate. The blocks are free
-	 * at the return */
-	bool in_capture;
-	bool is_background; /* the program does not wait for it: stops at mt_pool_pause_release */
+	/* The program does not wait for it: stops at mt_pool_pause_release and during a capture.
+	 * Else not, as the driver has just let the program allocate. */
+	bool is_background;
 };
 
 /* Returns the rule for all idle blocks. */
@@ -144,14 +143,13 @@ uint64_t mt_release(struct mt_context *context, struct mt_release *rule);
 uint32_t mt_pool_read_begin(int number);
 bool mt_pool_read_end(int number, uint32_t releases);
 
-/* Returns by how many bytes, in the driver's pages, all blocks of the context's device would exceed
- * its cap if the program allocated `bytes` more: a quarter above the largest that the program has
- * held, these bytes included, and 64 MB more if a free does not wait. */
-uint64_t mt_release_over_cap(const struct mt_context *context, uint64_t bytes);
-
-/* Before the driver is asked for so many bytes, and after a free that did not wait: releases idle
- * blocks that would be over the cap. */
-void mt_release_idle_over_cap(struct mt_context *context, uint64_t bytes);
+/* Releases idle blocks, if all blocks of the context's device would be over its cap with `bytes`
+ * more: a quarter above the largest that the program has held, and 64 MB more if a free does not
+ * wait. Before that, if a free does not wait: while another block of next_bytes would be over it
+ * and none is idle, waits up to 100 ms for the context's oldest fences, then for the driver's
+ * cuMemFree. Before the driver is asked for bytes (next_bytes 0 during a capture), and after a free
+ * that did not wait. */
+void mt_release_make_room(struct mt_context *context, uint64_t bytes, uint64_t next_bytes);
 
 /* ---- blocks that are pending after their free (gpu/fence.c): with MT_CUDA_FREE=async alone. A
  * free that waits leaves none; those of other threads' frees are pending while these wait. ---- */
@@ -163,10 +161,6 @@ bool mt_pending_poll(struct mt_context *context, unsigned limit);
 
 /* The same with no lock held; the context is. */
 void mt_pending_check(struct mt_context *context, unsigned limit);
-
-/* While another block of this size would pass the cap and none is idle, waits up to 100 ms for the
- * context's oldest fences, then for the driver's cuMemFree. Not during a capture. */
-void mt_pending_make_room(struct mt_context *context, uint64_t bytes);
 
 /* ---- what the worker gives back: decay, low memory, cleanups. On the driver thread
  * (gpu/driver.h) or a thread of the program, in relaxed capture mode, no lock held. Nothing while a

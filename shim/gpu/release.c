@@ -10,8 +10,9 @@
 #define OTHERS_NS  (50 * MT_NS_PER_MS) /* for other threads that free a block */
 #define READERS_NS (5 * MT_NS_PER_MS)
 /* above the program's peak: a quarter, and 64 MB if a free does not wait */
-#define CAP_SHARE 4
-#define CAP_BYTES (64 * MT_MIB)
+#define CAP_SHARE   4
+#define CAP_BYTES   (64 * MT_MIB)
+#define CAP_WAIT_NS (100 * MT_NS_PER_MS) /* then the driver's cuMemFree waits */
 /* of the worker: */
 #define POLL_MAX   1024  /* blocks queried in one pass */
 #define PENDING_MS 100u  /* run again while something is pending */
@@ -168,23 +169,10 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 	return is_free ? bytes : 0;
 }
 
-/* Takes the oldest block of the rule out of its list and the table; NULL: there is none. The lock
- * is held. */
-static struct mt_block *pick(struct mt_context *context, const struct mt_release *rule)
-{
-	struct mt_block *block =
-		rule->is_pending ? context->pending_line.first : context->idle_line.first;
-
-	if (!block || block->since_ns > rule->freed_until_ns)
-		return NULL;
-	mt_block_move(context, block, MT_BLOCK_LEAVING);
-	return block;
-}
-
 /* The context is held: its end sets is_ending before it looks at its users. */
 static bool may_free(struct mt_context *context, const struct mt_release *rule)
 {
-	return !mt_context_is_ending(context) && (rule->in_capture || !mt_capture_is_open());
+	return !mt_context_is_ending(context) && !(rule->is_background && mt_capture_is_open());
 }
 
 static bool is_done(const struct mt_release *rule)
@@ -193,14 +181,18 @@ static bool is_done(const struct mt_release *rule)
 	       (rule->is_background && mt_load_relaxed(&mt_pool.pauses_release));
 }
 
-/* Releases one block; 0: there is none, or the driver refused. */
+/* Releases the oldest block of the rule; 0: there is none, or the driver refused. */
 static uint64_t release_one(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_block *block;
 
 	mt_assert(rule->blocks > 0 && rule->bytes > 0);
 	mt_lock_lock(&context->lock);
-	block = pick(context, rule);
+	block = rule->is_pending ? context->pending_line.first : context->idle_line.first;
+	if (block && block->since_ns > rule->freed_until_ns)
+		block = NULL;
+	if (block)
+		mt_block_move(context, block, MT_BLOCK_LEAVING);
 	mt_lock_unlock(&context->lock);
 	if (!block)
 		return 0;
@@ -249,23 +241,12 @@ uint64_t mt_release(struct mt_context *context, struct mt_release *rule)
 	return released_bytes;
 }
 
-/* The same for all contexts of a device. */
-static uint64_t release_device(int device, struct mt_release *rule)
-{
-	uint64_t released_bytes = 0;
-
-	if (rule->bytes == 0)
-		return 0;
-	MT_EACH_HELD_CONTEXT(context, device)
-	{
-		released_bytes += mt_release(context, rule);
-	}
-	return released_bytes;
-}
-
 /* ---- the cap ---- */
 
-uint64_t mt_release_over_cap(const struct mt_context *context, uint64_t bytes)
+/* Returns by how many bytes, in the driver's pages, all blocks of the context's device would exceed
+ * its cap if the program allocated `bytes` more: a share above the largest that the program has
+ * held, these bytes included, and more if a free does not wait. */
+static uint64_t over_cap(const struct mt_context *context, uint64_t bytes)
 {
 	const struct mt_pool_device *device = mt_context_device(context);
 	struct mt_holdings now = mt_pool_holdings(mt_context_ordinal(context));
@@ -276,14 +257,48 @@ uint64_t mt_release_over_cap(const struct mt_context *context, uint64_t bytes)
 	return mt_bins_pages(mt_sat_sub(now.charged + more, most + most / CAP_SHARE + pending));
 }
 
-/* In a capture too: the blocks are free before the program gets another. */
-void mt_release_idle_over_cap(struct mt_context *context, uint64_t bytes)
+/* Returns whether the next block of this size would pass the cap, and none is idle for it. A free
+ * that waits leaves nothing to wait for. */
+static bool lacks_idle(const struct mt_context *context, uint64_t bytes)
+{
+	return !mt_load_relaxed(&mt_pool.waits) &&
+	       mt_load_relaxed(&context->counters.pending_bytes) &&
+	       mt_load_relaxed(&context->counters.idle_bytes) < bytes && over_cap(context, bytes);
+}
+
+static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
+{
+	struct mt_release one = mt_release_all();
+	uint64_t start_ns = mt_os_now_ns();
+
+	if (!mt_context_hold(context))
+		return;
+	one.blocks = 1;
+	one.is_pending = true;
+	for (unsigned round = 0; lacks_idle(context, bytes); round++) {
+		mt_pending_check(context, UINT32_MAX);
+		if (mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
+			(void)mt_release(context, &one);
+			break;
+		}
+		mt_driver_wait_round(round);
+	}
+	mt_context_drop(context);
+}
+
+void mt_release_make_room(struct mt_context *context, uint64_t bytes, uint64_t next_bytes)
 {
 	struct mt_release rule = mt_release_all();
 
-	rule.in_capture = true;
-	rule.bytes = mt_release_over_cap(context, bytes);
-	(void)release_device(mt_context_ordinal(context), &rule);
+	if (mt_unlikely(lacks_idle(context, next_bytes)))
+		wait_for_oldest(context, next_bytes);
+	rule.bytes = over_cap(context, bytes);
+	if (mt_likely(!rule.bytes))
+		return;
+	MT_EACH_HELD_CONTEXT(of, mt_context_ordinal(context))
+	{
+		(void)mt_release(of, &rule);
+	}
 }
 
 /* ---- the worker ---- */
@@ -382,21 +397,29 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 	return released_bytes;
 }
 
-uint64_t mt_pool_trim(int device)
+/* Releases what is ready. For the program also what can never be known to be ready: by the driver's
+ * own free, since the program called it. */
+static uint64_t release_ready(int device, bool is_background)
 {
 	uint64_t released_bytes = 0;
 
-	if (!mt_pool_is_up() || mt_capture_is_open())
-		return 0;
 	MT_EACH_HELD_CONTEXT(context, device)
 	{
 		struct mt_release all = mt_release_all();
 
-		all.is_background = true;
+		all.is_background = is_background;
 		mt_pending_check(context, UINT32_MAX);
 		released_bytes += mt_release(context, &all);
+		all.is_pending = true;
+		if (!is_background && mt_context_health(context) != MT_CONTEXT_WELL)
+			(void)mt_release(context, &all);
 	}
 	return released_bytes;
+}
+
+uint64_t mt_pool_trim(int device)
+{
+	return mt_pool_is_up() && !mt_capture_is_open() ? release_ready(device, true) : 0;
 }
 
 void mt_pool_pause_release(bool held)
@@ -427,22 +450,16 @@ static void count_shortage(int device, uint32_t delta)
 			atomic_fetch_add(&mt_pool.devices[i].shortages, delta);
 }
 
-/* -1: the device of the current context, else all. */
-static int resolve(int device)
-{
-	struct mt_context *context = device < 0 ? mt_context_current() : NULL;
-
-	return context ? mt_context_ordinal(context) : device;
-}
-
 MT_COLD bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int device, uint64_t bytes)
 {
+	struct mt_context *current;
 	uint64_t total;
 	bool pools;
 
 	if (!mt_pool_is_up())
 		return false;
-	device = resolve(device);
+	current = device < 0 ? mt_context_current() : NULL;
+	device = current ? mt_context_ordinal(current) : device;
 	total = device == MT_ANY_DEVICE ? 0 : mt_load_relaxed(&mt_pool_device(device)->total_bytes);
 	pools = mt_pool_is_used() && has_pool(device);
 	*shortage = (struct mt_pool_shortage){.device = device, .bytes = bytes, .has_own = pools};
@@ -464,22 +481,6 @@ MT_COLD void mt_pool_shortage_end(struct mt_pool_shortage *shortage)
 		  mt_load_relaxed(&mt_pool_device(shortage->device)->shortages) > 0);
 	count_shortage(shortage->device, (uint32_t)-1);
 	mt_driver_allow_cancel(shortage->cancel);
-}
-
-static void release_ready(int device)
-{
-	MT_EACH_HELD_CONTEXT(context, device)
-	{
-		struct mt_release all = mt_release_all();
-
-		all.in_capture = true;
-		mt_pending_check(context, UINT32_MAX);
-		(void)mt_release(context, &all);
-		/* What can never be known to be ready, the driver frees: the program called it. */
-		all.is_pending = true;
-		if (mt_context_health(context) != MT_CONTEXT_WELL)
-			(void)mt_release(context, &all);
-	}
 }
 
 /* Returns false if all that is cached is too little beside what is free: no need to wait for it.
@@ -522,7 +523,7 @@ static bool release_own(struct mt_pool_shortage *shortage)
 		bool may_wait = is_early && mt_pool_holdings(shortage->device).pending != 0 &&
 				is_enough_cached(shortage);
 
-		release_ready(shortage->device);
+		(void)release_ready(shortage->device, false);
 		if (has_released_more(shortage))
 			return shortage->tries++ < MORE_TRIES || may_wait;
 		if (!may_wait)

@@ -63,7 +63,7 @@ MT_COLD bool mt_gpu_rescue_is_possible(void)
 	if (!mt_config()->cuda_rescue || !mt_state_is_own_process() ||
 	    mt_os_now_ns() < mt_load_relaxed(&next_ns))
 		return false;
-	when = mt_frameworks_look_rescue();
+	when = mt_frameworks_look().rescue;
 	return when == MT_RESCUE_AT_ONCE || (when == MT_RESCUE_AGAIN && mt_oom_has_failed());
 }
 

@@ -4,11 +4,9 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "sys/loader.h"
 #include "sys/os.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"
-#include "gpu/frameworks.h"
 #include "core/config.h"
 #include "core/publish.h"
 #include "sys/format.h"
@@ -103,22 +101,6 @@ int mt_gpu_stats_read(struct mt_gpu_device *out, int limit)
 	for (int i = 0; i < count; i++)
 		(void)mt_pool_read_memory(devices[i], &out[i].free_bytes, &out[i].total_bytes);
 	return count;
-}
-
-bool mt_gpu_stats_used_bytes(uint64_t *out)
-{
-	struct mt_gpu_device devices[MT_DEVICES_COUNT];
-	int count = mt_gpu_stats_read(devices, MT_DEVICES_COUNT);
-	bool is_read = false;
-
-	*out = 0;
-	for (int i = 0; i < count; i++) {
-		if (!devices[i].free_bytes)
-			continue;
-		*out += mt_sat_sub(devices[i].total_bytes, devices[i].free_bytes);
-		is_read = true;
-	}
-	return is_read;
 }
 
 bool mt_gpu_stats_trim_pools(int device)
@@ -278,36 +260,18 @@ static void look_job(void)
 	}
 }
 
-static const char *mode_text(int device)
-{
-	static const char *const texts[] = {"undecided", "account", "pool"};
-
-	return texts[mt_pool_mode_of(device)];
-}
-
 static void fill_rows(void)
 {
+	static const char *const modes[] = {"undecided", "account", "pool"};
+
 	for (int i = 0; i < seen.count; i++) {
 		uint64_t read_ns = seen.nvml[i].read_ns;
 
 		fill_now(&rows[i], &seen.devices[i], &seen.nvml[i]);
 		rows[i].nvml_age_ms = read_ns ? (mt_os_now_ns() - read_ns) / MT_NS_PER_MS : 0;
 		(void)mt_format(rows[i].mode, sizeof(rows[i].mode), "%s",
-				mode_text(seen.devices[i].ordinal));
+				modes[mt_pool_mode_of(seen.devices[i].ordinal)]);
 	}
-}
-
-/* The loaded objects are read only if there are new ones. */
-static void tell_how(void)
-{
-	static unsigned long long loads_seen;
-	static const char *text;
-	unsigned long long loads = mt_loader_load_count();
-
-	if (!text || loads != loads_seen)
-		text = mt_frameworks_look().text;
-	loads_seen = loads;
-	mt_publish_set_cuda(text, (uint32_t)mt_driver_version());
 }
 
 void mt_gpu_stats_publish(bool full)
@@ -318,8 +282,6 @@ void mt_gpu_stats_publish(bool full)
 	if (full && !mt_capture_is_open() && mt_driver_thread_run(look_job) && job_seen.count >= 0)
 		seen = job_seen;
 	fill_rows();
-	if (full)
-		tell_how();
 	mt_publish_set_devices(rows, (uint32_t)seen.count);
 	to = mt_publish_lock();
 	/* The sums stand together in figures.def. */

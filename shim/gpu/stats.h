@@ -32,10 +32,6 @@ struct mt_gpu_device {
  * open: nothing was read. */
 int mt_gpu_stats_read(struct mt_gpu_device *out, int limit);
 
-/* Sets *out to total - free, added up over the devices in use. Returns false if none could be read:
- * a capture is open, or the driver refused. */
-bool mt_gpu_stats_used_bytes(uint64_t *out);
-
 /* Trims the driver's own pools, the default pool of cuMemAllocAsync and the memory of graphs, of a
  * device; MT_ANY_DEVICE: of each one in use. Returns false while a capture is open: nothing was
  * done. */

@@ -48,39 +48,26 @@ static struct mt_unpooled_record *find(enum space space, uint64_t key)
 	return (struct mt_unpooled_record *)mt_pointer_table_find(&tables[space], key);
 }
 
-static void count_in(const struct mt_unpooled_record *record)
-{
-	if (!record->mapped)
-		usage_of(record->is.device)->live_bytes[record->is.kind] += record->is.bytes;
-}
-
-static void count_out(const struct mt_unpooled_record *record)
-{
-	struct mt_unpooled_usage *of = usage_of(record->is.device);
-
-	if (record->mapped)
-		return;
-	mt_assert(of->live_bytes[record->is.kind] >= record->is.bytes);
-	of->live_bytes[record->is.kind] -= record->is.bytes;
-}
-
 static void take_out(struct mt_unpooled_record *record)
 {
 	(void)mt_pointer_table_remove(&tables[space_of(record)], &record->node);
 }
 
-static void end(struct mt_unpooled_record *record)
+/* A use of the memory is over, which may be its end. That of a mapping ends a use of its memory. */
+static void end_use(struct mt_unpooled_record *record)
 {
-	count_out(record);
-	mt_slab_free(&records, record);
-}
+	uint64_t *live_bytes = &usage_of(record->is.device)->live_bytes[record->is.kind];
 
-/* A use of the memory is over, which may be its end. */
-static void end_use(struct mt_unpooled_record *memory)
-{
-	mt_assert(memory->uses > 0);
-	if (--memory->uses == 0)
-		end(memory);
+	mt_assert(record->uses > 0);
+	if (--record->uses > 0)
+		return;
+	if (record->mapped) {
+		end_use(record->mapped);
+	} else {
+		mt_assert(*live_bytes >= record->is.bytes);
+		*live_bytes -= record->is.bytes;
+	}
+	mt_slab_free(&records, record);
 }
 
 /* One that has the key already is stale. */
@@ -119,7 +106,7 @@ void mt_unpooled_add(struct mt_unpooled_record *record)
 {
 	mt_lock_lock(&unpooled_lock);
 	put_in(record);
-	count_in(record);
+	usage_of(record->is.device)->live_bytes[record->is.kind] += record->is.bytes;
 	mt_lock_unlock(&unpooled_lock);
 }
 
@@ -129,41 +116,41 @@ struct mt_unpooled_record *mt_unpooled_take(enum mt_unpooled_kind kind, uint64_t
 
 	mt_lock_lock(&unpooled_lock);
 	record = find(space_of_kind(kind), key);
-	if (record) {
+	if (record)
 		take_out(record);
-		count_out(record);
-	}
 	mt_lock_unlock(&unpooled_lock);
 	return record;
 }
 
-/* ---- memory of cuMemCreate: its handle and its mappings ---- */
-
-static void unmap(struct mt_unpooled_record *mapping)
+void mt_unpooled_end_free(struct mt_unpooled_record *taken, bool is_freed)
 {
-	take_out(mapping);
-	end_use(mapping->mapped);
-	end(mapping);
+	if (!taken)
+		return;
+	mt_lock_lock(&unpooled_lock);
+	if (is_freed)
+		end_use(taken);
+	else
+		put_in(taken);
+	mt_lock_unlock(&unpooled_lock);
 }
+
+/* ---- memory of cuMemCreate: its handle and its mappings ---- */
 
 void mt_unpooled_map(struct mt_unpooled_record *record, uint64_t dptr, uint64_t bytes,
 		     uint64_t handle)
 {
-	struct mt_unpooled_record *memory, *stale;
+	struct mt_unpooled_record *memory;
 
 	mt_lock_lock(&unpooled_lock);
 	memory = find(SPACE_VMM, handle);
-	stale = find(SPACE_MAPPING, dptr);
-	if (memory)
-		memory->uses++;
-	if (memory && stale)
-		unmap(stale);
 	record->is = (struct mt_unpooled){.key = dptr, .bytes = bytes};
 	record->mapped = memory;
-	if (memory)
+	if (memory) {
+		memory->uses++;
 		put_in(record);
-	else
+	} else {
 		mt_slab_free(&records, record);
+	}
 	mt_lock_unlock(&unpooled_lock);
 }
 
@@ -175,68 +162,36 @@ void mt_unpooled_unmap(uint64_t dptr, uint64_t bytes)
 	mt_lock_lock(&unpooled_lock);
 	while (dptr < end && (mapping = find(SPACE_MAPPING, dptr)) != NULL) {
 		dptr += mapping->is.bytes;
-		unmap(mapping);
+		take_out(mapping);
+		end_use(mapping);
 	}
-	mt_lock_unlock(&unpooled_lock);
-}
-
-struct mt_unpooled_record *mt_unpooled_release_begin(uint64_t handle)
-{
-	struct mt_unpooled_record *memory;
-
-	mt_lock_lock(&unpooled_lock);
-	memory = find(SPACE_VMM, handle);
-	if (memory)
-		take_out(memory);
-	mt_lock_unlock(&unpooled_lock);
-	return memory;
-}
-
-void mt_unpooled_release_end(struct mt_unpooled_record *memory, bool is_done)
-{
-	if (!memory)
-		return;
-	mt_lock_lock(&unpooled_lock);
-	if (is_done)
-		end_use(memory);
-	else
-		put_in(memory);
 	mt_lock_unlock(&unpooled_lock);
 }
 
 /* ---- the end of a context, figures, fork ---- */
 
-/* Ends what is of the context of `gone`; without one, the async memory of its device. */
 static bool end_if_gone(struct mt_pointer_node *node, void *gone)
 {
 	struct mt_unpooled_record *record = (struct mt_unpooled_record *)node;
 	const struct mt_unpooled *of = gone;
-	bool is_of = of->context ? record->is.context == of->context
-				 : record->is.kind == MT_UNPOOLED_async &&
-					   record->is.device == of->device;
+	bool is_of = record->is.context == of->context ||
+		     (record->is.kind == MT_UNPOOLED_async && record->is.device == of->device);
 
 	if (is_of)
-		end(record);
+		end_use(record);
 	return is_of;
 }
 
-static void forget(struct mt_unpooled *gone)
+void mt_unpooled_forget_context(uint64_t context, int device)
 {
+	struct mt_unpooled gone = {.context = context, .device = device};
+
+	if (context == 0)
+		return;
 	mt_lock_lock(&unpooled_lock);
 	for (int space = 0; space < SPACE_COUNT; space++)
-		mt_pointer_table_remove_if(&tables[space], end_if_gone, gone);
+		mt_pointer_table_remove_if(&tables[space], end_if_gone, &gone);
 	mt_lock_unlock(&unpooled_lock);
-}
-
-void mt_unpooled_forget_context(uint64_t context)
-{
-	if (context != 0)
-		forget(&(struct mt_unpooled){.context = context});
-}
-
-void mt_unpooled_forget_async(int device)
-{
-	forget(&(struct mt_unpooled){.device = device});
 }
 
 void mt_unpooled_usage(int device, struct mt_unpooled_usage *out)

@@ -58,15 +58,15 @@ struct mt_unpooled_record {
 struct mt_unpooled_record *mt_unpooled_reserve(void);
 void mt_unpooled_cancel(struct mt_unpooled_record *record);
 
-/* Counts what the record says. A record with the same key is replaced: its free was not seen. Also
- * puts back what mt_unpooled_take has taken out. */
+/* Counts what the record says. A record with the same key is replaced: its free was not seen. */
 void mt_unpooled_add(struct mt_unpooled_record *record);
 
 /* Around the driver's free: takes a record out, so that the next owner of the same key is not
- * mistaken for it. NULL: there is none. Exactly one of mt_unpooled_cancel (it is freed) and
- * mt_unpooled_add (the driver refused) follows. Any kind of device
- * pointer stands for all of them, since cuMemFree takes them all. */
+ * mistaken for it. NULL: there is none. mt_unpooled_end_free follows, which ends it if the driver
+ * has freed the memory, and else puts it back. Any kind of device pointer stands for all of them,
+ * since cuMemFree takes them all. */
 struct mt_unpooled_record *mt_unpooled_take(enum mt_unpooled_kind kind, uint64_t key);
+void mt_unpooled_end_free(struct mt_unpooled_record *taken, bool is_freed);
 
 /* Memory of cuMemCreate lasts as long as its handle or one mapping of it is left. A handle that is
  * retained from a mapping does not count: NCCL releases it while the mapping is there. After the
@@ -75,19 +75,11 @@ void mt_unpooled_map(struct mt_unpooled_record *record, uint64_t dptr, uint64_t 
 		     uint64_t handle);
 void mt_unpooled_unmap(uint64_t dptr, uint64_t bytes);
 
-/* Around the driver's cuMemRelease, after which the handle may be given to other memory at once.
- * begin returns the memory for end; NULL if the handle is not known. is_done: the driver has not
- * refused. */
-struct mt_unpooled_record *mt_unpooled_release_begin(uint64_t handle);
-void mt_unpooled_release_end(struct mt_unpooled_record *memory, bool is_done);
-
-/* A context is gone, and with it what was its own. Looks at all records under the lock. */
-void mt_unpooled_forget_context(uint64_t context);
-
-/* The primary context of a device is gone, and with it what the process had in the device's memory
- * pools. Source: cudaDeviceReset, which destroys all allocations on the device. Looks at all
- * records under the lock. */
-void mt_unpooled_forget_async(int device);
+/* A context is gone, and with it what was its own. device: whose primary context it
+ * was (-1: of none), and with it went what the process had in the device's memory pools. Source:
+ * cudaDeviceReset, which destroys all allocations on the device. Looks at all records under the
+ * lock. */
+void mt_unpooled_forget_context(uint64_t context, int device);
 
 /* Devices beyond the last of MT_POOL_DEVICES share its figures. */
 void mt_unpooled_usage(int device, struct mt_unpooled_usage *out);

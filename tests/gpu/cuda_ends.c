@@ -256,6 +256,50 @@ static void released_in_two_threads(void)
 	OK(cu.cuMemcpyHtoD_v2(later, page, BYTES));
 }
 
+/* A release that is not the last has its thread cancelled in the driver: the last one returns. */
+static void released_by_a_cancelled_thread(void)
+{
+	pthread_t thread;
+
+	*(void **)&release_slowly =
+		dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuDevicePrimaryCtxRelease");
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuDevicePrimaryCtxRetain(&other, 0));
+	set_latency("cuDevicePrimaryCtxRelease", 300000);
+	pthread_create(&thread, NULL, release_first, NULL);
+	usleep(100000);
+	pthread_cancel(thread);
+	pthread_join(thread, NULL);
+	OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+}
+
+static void *begin_capture(void *stream)
+{
+	OK(cu.cuCtxSetCurrent(ours));
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	return NULL;
+}
+
+/* A thread is cancelled in the driver when it begins a capture: after its end blocks are cached. */
+static void captured_by_a_cancelled_thread(void)
+{
+	uint64_t block;
+	pthread_t thread;
+	void *stream, *graph;
+
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	OK(cu.cuStreamCreate(&stream, 1));
+	block = allocate();
+	set_latency("cuStreamBeginCapture_v2", 300000);
+	pthread_create(&thread, NULL, begin_capture, stream);
+	usleep(100000);
+	pthread_cancel(thread);
+	pthread_join(thread, NULL);
+	OK(cu.cuStreamEndCapture(stream, &graph));
+	expect_free(block, false);
+}
+
 static void *make_by_gl(void *unused)
 {
 	(void)unused;
@@ -323,6 +367,8 @@ int main(int argc, char **argv)
 		{"destroyed_beside_a_decay", destroyed_beside_a_decay},
 		{"released_beside_a_decay", released_beside_a_decay},
 		{"released_in_two_threads", released_in_two_threads},
+		{"released_by_a_cancelled_thread", released_by_a_cancelled_thread},
+		{"captured_by_a_cancelled_thread", captured_by_a_cancelled_thread},
 		{"made_by_gl", made_by_gl},
 		{"made_by_vdpau", made_by_vdpau},
 		{"out_of_memory_beside_an_end", out_of_memory_beside_an_end},

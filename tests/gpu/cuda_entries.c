@@ -534,7 +534,7 @@ static void peers(void)
 
 	IS(0, cuCtxCreate_v2(&user, 0, 1));
 	IS(0, cuCtxEnablePeerAccess(owner, 0));
-	IS(MT_CU_PEER_ACCESS_ALREADY_ENABLED, cuCtxEnablePeerAccess(owner, 0));
+	IS(704, cuCtxEnablePeerAccess(owner, 0));
 	IS(0, cuCtxSetCurrent(owner));
 	for (int i = 0; i < 50; i++) {
 		IS(0, cuMemAlloc_v2(&dptr, 3 * MIB));

@@ -135,7 +135,7 @@ def retried():
 	table = (ROOT / "shim/gpu/driver.def").read_text()
 	rows = {name: re.search(rf"#define {name}\(X\)(.*?)\n\n", table, re.S)[1]
 	        for name in ("MT_DRIVER_RETRIED", "MT_DRIVER_COPIES", "MT_DRIVER_CONTEXT_CREATES", "MT_DRIVER_ALLOCATIONS",
-	                     "MT_DRIVER_FREES", "MT_DRIVER_EXPORTS")}
+	                     "MT_DRIVER_FREES", "MT_DRIVER_EXPORTS", "MT_DRIVER_UNSEEN")}
 	found = {symbol for text in rows.values() for symbol in with_twins(text)} | {"cuMemAlloc_v2"}
 	text = (ROOT / "shim/gpu/entries.c").read_text()
 	found |= set(re.findall(r"_WRAPPER\(\s*(cu\w+),", text))

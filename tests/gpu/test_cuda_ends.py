@@ -43,6 +43,14 @@ def test_the_last_release_of_a_primary_context_is_seen_whichever_of_two_threads_
 	ends("released_in_two_threads")
 
 
+def test_the_last_release_of_a_primary_context_does_not_wait_for_one_whose_thread_was_cancelled(ends):
+	ends("released_by_a_cancelled_thread")
+
+
+def test_a_thread_cancelled_when_it_begins_a_capture_does_not_end_all_caching(ends):
+	ends("captured_by_a_cancelled_thread")
+
+
 @pytest.mark.parametrize("word", ["made_by_gl", "made_by_vdpau"])
 def test_the_work_of_a_context_made_for_graphics_or_video_counts(ends, word):
 	ends(word)

@@ -465,22 +465,3 @@ Test(pool_waits, a_thread_cancelled_while_it_waits_for_memory_leaves_no_trace)
 	mt_context_ended(first, MT_ANY_INIT);
 	cr_expect_eq(mt_pool_cached_bytes(0), 0);
 }
-
-static void *begin_slowly(void *unused)
-{
-	mt_capture_gate_close();
-	pthread_cancel(pthread_self());
-	pthread_testcancel(); /* in the driver's begin */
-	mt_capture_after_begin(&driver, NULL, false, MT_CU_INVALID_VALUE);
-	pthread_testcancel();
-	return unused;
-}
-
-Test(pool_waits, a_thread_cancelled_when_it_begins_a_capture_leaves_the_gate_open)
-{
-	pthread_t thread;
-
-	pthread_create(&thread, NULL, begin_slowly, NULL);
-	pthread_join(thread, NULL);
-	cr_expect_not(mt_capture_is_open());
-}

@@ -41,8 +41,7 @@ static uint64_t drop(enum mt_unpooled_kind kind, uint64_t key)
 	struct mt_unpooled_record *record = mt_unpooled_take(kind, key);
 	uint64_t bytes = record ? record->is.bytes : 0;
 
-	if (record)
-		mt_unpooled_cancel(record);
+	mt_unpooled_end_free(record, true);
 	return bytes;
 }
 
@@ -70,7 +69,7 @@ static void map(uint64_t dptr, uint64_t bytes, uint64_t handle)
 
 static void release(uint64_t handle, bool is_done)
 {
-	mt_unpooled_release_end(mt_unpooled_release_begin(handle), is_done);
+	mt_unpooled_end_free(mt_unpooled_take(MT_UNPOOLED_vmm, handle), is_done);
 }
 
 static uint64_t created(void)
@@ -186,8 +185,8 @@ Test(unpooled, what_the_driver_would_not_free_is_put_back_and_is_no_allocation)
 
 	add(MT_UNPOOLED_array, 0x1000, 0, 100, 1);
 	cr_assert((record = mt_unpooled_take(MT_UNPOOLED_array, 0x1000)));
-	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_array], 0);
-	mt_unpooled_add(record);
+	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_array], 100, "until it is freed");
+	mt_unpooled_end_free(record, false);
 
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_array], 100);
 	cr_expect_eq(drop(MT_UNPOOLED_array, 0x1000), 100);
@@ -200,15 +199,15 @@ Test(unpooled, a_context_takes_its_own_with_it_and_nothing_else)
 		    1 + key % 4 / 2);
 	add(MT_UNPOOLED_async, 0x5, 0, 3, 0);
 
-	mt_unpooled_forget_context(1);
+	mt_unpooled_forget_context(1, -1);
 	struct mt_unpooled_usage after = usage_of(0);
 
 	cr_expect_eq(after.live_bytes[MT_UNPOOLED_pitch] + after.live_bytes[MT_UNPOOLED_array],
 		     25000);
 	cr_expect_eq(after.live_bytes[MT_UNPOOLED_async], 3);
-	mt_unpooled_forget_context(0);
+	mt_unpooled_forget_context(0, -1);
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_async], 3, "no context is nobody's");
-	mt_unpooled_forget_context(2);
+	mt_unpooled_forget_context(2, -1);
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_pitch], 0);
 }
 
@@ -218,7 +217,7 @@ Test(unpooled, memory_in_stream_order_ends_with_the_primary_context_of_its_devic
 	add(MT_UNPOOLED_async, 0x6, 1, 4, 0);
 	add(MT_UNPOOLED_vmm, 0x7, 0, 5, 0);
 
-	mt_unpooled_forget_async(0);
+	mt_unpooled_forget_context(9, 0);
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_async], 0);
 	cr_expect_eq(usage_of(1).live_bytes[MT_UNPOOLED_async], 4);
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_vmm], 5);
