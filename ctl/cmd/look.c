@@ -59,7 +59,8 @@ static void describe_trim(const struct mt_look *look, struct mt_look_trim *out)
 static const char *look_obstacle(const struct mt_look *look)
 {
 	if (look->process.shimmed)
-		return "it carries the shim already";
+		return look->is_off ? mt_target_asleep_text(MT_ASLEEP_OFF)
+				    : "it carries the shim already";
 	if (look->obstacle != MT_OBSTACLE_NONE)
 		return mt_obstacle_text(look->obstacle);
 	return NULL;
@@ -236,8 +237,12 @@ static void print_start(const struct mt_look *look)
 
 	print_title("START IT UNDER THE SHIM");
 	if (look->process.shimmed) {
-		printf("  It carries the shim: mtctl diagnose %d says more.\n",
-		       (int)look->process.pid);
+		if (look->is_off)
+			printf("  It carries the shim, but %s: start it without the setting.\n",
+			       obstacle);
+		else
+			printf("  It carries the shim: mtctl diagnose %d says more.\n",
+			       (int)look->process.pid);
 		return;
 	}
 	if (obstacle) {
@@ -281,7 +286,9 @@ static void print_text(const struct mt_look *look, const struct mt_remote_collec
 	describe_candidate(look, &candidate);
 	printf("process %d (%s) of %s: RSS %s, %s\n", (int)look->process.pid, look->process.comm,
 	       look->user, mt_text_bytes(look->total.rss_bytes).text,
-	       look->process.shimmed ? "carries the shim" : "does not carry the shim");
+	       !look->process.shimmed ? "does not carry the shim"
+	       : look->is_off         ? "carries the shim, which is off"
+				      : "carries the shim");
 	if (!look->process.shimmed)
 		printf("A candidate for the shim? %s: %s.\n", candidate.verdict, candidate.text);
 	print_parts(look);
