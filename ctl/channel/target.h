@@ -82,8 +82,7 @@ enum mt_asleep {
 enum mt_asleep mt_target_asleep(const struct mt_process *process);
 const char *mt_target_asleep_text(enum mt_asleep reason);
 
-/* Returns pids.max of its cgroup if that has refused a thread, else 0. cgroup v1 has a tree of its
- * own for it. */
+/* Returns pids.max of its cgroup (version 2 or 1) if that has refused a thread, else 0. */
 uint64_t mt_target_full_pids_max(const struct mt_process *process);
 
 /* Finds the process of a word, with the shim or without. */

@@ -169,7 +169,7 @@ def test_a_shim_that_its_settings_turn_off_is_said_to_be_off(looked, ctl, mtctl,
 	said = ctl("look", process.pid).stdout
 
 	assert "carries the shim, which is off\n" in said, said
-	assert "It carries the shim, but MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of this program: start it without the setting." in said, said
+	assert "Not as it is: MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of this program.\n" in said and "diagnose" not in said, said
 	assert looked(process.pid)["candidate"]["text"] == "MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of this program"
 
 
