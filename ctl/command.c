@@ -56,6 +56,13 @@ void mt_command_open_standard(void)
 		close(fd);
 }
 
+volatile sig_atomic_t mt_command_ended;
+
+void mt_command_end(int number)
+{
+	mt_command_ended = number;
+}
+
 void mt_command_set_end_signals(void (*handler)(int))
 {
 	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};

@@ -90,6 +90,10 @@ void mt_command_open_standard(void);
  * mtctl before it has switched off the sampler that it has switched on. */
 void mt_command_set_end_signals(void (*handler)(int));
 
+/* A handler that sets mt_command_ended, and that flag, for a command that ends its work early. */
+void mt_command_end(int number);
+extern volatile sig_atomic_t mt_command_ended;
+
 /* Returns the exit code of mtctl. Output that did not reach its reader (a full disk, a closed pipe)
  * is a failure of every command. */
 int mt_command_finish(int code);

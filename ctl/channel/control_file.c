@@ -20,8 +20,8 @@
 
 #define POLL_FIRST_MS 1u
 #define POLL_MAX_MS   20u
-/* within that time the process may be its former user again (seteuid(2)) */
-#define CHANGED_USER_MAX_NS 1000000000u
+/* within that time the process may be its former user again (seteuid(2)), or run again */
+#define UNABLE_MAX_NS 1000000000u
 /* reads, over 0.1 s and more, in which an invalid file may be a write in progress */
 #define INVALID_MAX 10u
 /* cleanups are 1 s apart, and a collection may take 2 s */
@@ -129,13 +129,17 @@ static bool may_become_valid(struct mt_control_call *call, enum mt_err error)
 	return error == MT_ERR_INVALID && call->invalid_count < INVALID_MAX;
 }
 
-static void check_owner(struct mt_control_call *call)
+/* Shortens the wait for a process that cannot reply as it is: a stopped one, or one of another
+ * user. The request stays in the file, and a stopped process carries it out when it runs again. */
+static void check_ability(struct mt_control_call *call)
 {
-	uint64_t latest_ns = mt_clock_now_ns() + CHANGED_USER_MAX_NS;
+	uint64_t latest_ns = mt_clock_now_ns() + UNABLE_MAX_NS;
+	struct mt_process now = {.pid = call->process.pid};
 	struct stat status;
 
 	call->changed_user = fstat(call->fd, &status) == 0 && status.st_uid != call->process.uid;
-	if (call->changed_user && call->deadline_ns > latest_ns)
+	if (call->deadline_ns > latest_ns &&
+	    (call->changed_user || (mt_process_read_stat(&now) && now.is_stopped)))
 		call->deadline_ns = latest_ns;
 }
 
@@ -162,7 +166,7 @@ static bool send(struct mt_control_call *call, enum mt_err *error, struct mt_err
 	if (!*error)
 		*error = try_request(call, why);
 	if (!*error) {
-		check_owner(call);
+		check_ability(call);
 		return true;
 	}
 	mt_control_call_end(call);

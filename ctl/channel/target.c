@@ -26,10 +26,12 @@ static enum mt_err check_identity(const struct mt_process *process,
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the stats file belongs to another process");
 	if (head->stack_start != process->stack_start &&
-	    !mt_process_runs(process->pid, head->stack_start))
-		return mt_error_because(
-			why, MT_ERR_NOT_AVAILABLE,
-			"asleep: its files are those of the program before its exec");
+	    !mt_process_runs(process->pid, head->stack_start)) {
+		mt_error_because(why, MT_ERR_NOT_AVAILABLE,
+				 "asleep: its files are those of the program before its exec");
+		why->lacks_files = true;
+		return MT_ERR_NOT_AVAILABLE;
+	}
 	return MT_ERR_OK;
 }
 
@@ -342,7 +344,26 @@ enum mt_asleep mt_target_asleep(const struct mt_process *process)
 {
 	enum mt_asleep reason = has_lost_environ(process) ? MT_ASLEEP_RECORDED : decide(process);
 
-	return reason == MT_ASLEEP_LITTLE && is_small(process) ? MT_ASLEEP_SMALL : reason;
+	if (reason == MT_ASLEEP_LITTLE && is_small(process))
+		return MT_ASLEEP_SMALL;
+	return reason == MT_ASLEEP_LITTLE && mt_target_full_pids_max(process) ? MT_ASLEEP_THREADS
+									      : reason;
+}
+
+uint64_t mt_target_full_pids_max(const struct mt_process *process)
+{
+	char *list = mt_process_read(process->pid, "cgroup", NULL), directory[512];
+	const char *old = strstr(list ? list : "", ":pids:/"),
+		   *path = old ? old : strstr(list ? list : "", "0::/");
+	uint64_t refused = 0, max = 0;
+
+	path = path ? strchr(path, '/') : "";
+	snprintf(directory, sizeof(directory), "/sys/fs/cgroup%s%.*s", old ? "/pids" : "",
+		 (int)strcspn(path, "\n"), path);
+	free(list);
+	(void)mt_cgroup_file_number(directory, "pids.events", "max", &refused);
+	(void)mt_cgroup_file_number(directory, "pids.max", NULL, &max);
+	return refused ? max : 0;
 }
 
 const char *mt_target_asleep_text(enum mt_asleep reason)

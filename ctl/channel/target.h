@@ -57,10 +57,13 @@ enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
 
 /* Why a process that carries the shim has no files, with what is printed of it. LITTLE: it holds
  * MT_MIN_MB, of which malloc has allocated little since its start or its fork; or the kernel has
- * refused its worker, which cannot be told from outside. */
+ * refused its worker by a limit other than pids.max, which cannot be told from outside. */
 #define MT_ASLEEP_REASONS(X)                                                                       \
 	X(LITTLE, "malloc has allocated little in it since its start or its fork, it can "         \
 		  "start no thread, or its malloc is its own")                                     \
+	X(THREADS,                                                                                 \
+	  "pids.max of its cgroup has refused threads, which the shim's worker needs, or "         \
+	  "malloc has allocated little in it")                                                     \
 	X(SMALL, "it holds less anonymous memory than MT_MIN_MB; started with MT_MIN_MB=0 it has " \
 		 "figures")                                                                        \
 	X(OFF, "MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of this program")                     \
@@ -78,6 +81,9 @@ enum mt_asleep {
  * RECORDED: one of the reasons, since a title of its own hides its name or its environment. */
 enum mt_asleep mt_target_asleep(const struct mt_process *process);
 const char *mt_target_asleep_text(enum mt_asleep reason);
+
+/* Returns pids.max of its cgroup (version 2 or 1) if that has refused a thread, else 0. */
+uint64_t mt_target_full_pids_max(const struct mt_process *process);
 
 /* Finds the process of a word, with the shim or without. */
 enum mt_exit mt_target_find_any(const char *word, bool is_tree, struct mt_process *out);

@@ -1,5 +1,4 @@
 /* ctl/cmd/diagnose.c -- `mtctl diagnose`: samples processes for a while and prints a verdict. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,14 +11,6 @@
 #define SECONDS_MIN   0.1
 /* processes that are sampled one by one; the sums of the tree include all */
 #define TREE_MAX 64
-
-static volatile sig_atomic_t stopped;
-
-static void stop(int number)
-{
-	(void)number;
-	stopped = 1;
-}
 
 static void print_verdicts(void)
 {
@@ -107,8 +98,8 @@ static void look_at_lines(const struct mt_diagnose_options *options, struct mt_f
 	struct mt_error_reason why;
 	struct mt_lines lines;
 
-	if (mt_lines_collect_beside(&facts->process, options->seconds, &stopped, &lines, &why) !=
-	    MT_ERR_OK) {
+	if (mt_lines_collect_beside(&facts->process, options->seconds, &mt_command_ended, &lines,
+				    &why) != MT_ERR_OK) {
 		snprintf(facts->lines_why, sizeof(facts->lines_why), "not known: %.200s", why.text);
 		return;
 	}
@@ -130,14 +121,14 @@ static int diagnose(struct group *group, const struct mt_diagnose_options *optio
 		.facts = group->facts, .diagnoses = group->diagnoses, .count = group->count};
 	size_t worst = 0;
 
-	mt_command_set_end_signals(stop);
-	mt_diagnose_collect(group->facts, group->count, options, &stopped);
+	mt_command_set_end_signals(mt_command_end);
+	mt_diagnose_collect(group->facts, group->count, options, &mt_command_ended);
 	decide(group, options);
 	for (size_t i = 0; i < group->count; i++)
 		if (mt_diagnose_weight(group->diagnoses[i]) >
 		    mt_diagnose_weight(group->diagnoses[worst]))
 			worst = i;
-	if (options->python && !stopped && group->facts[worst]->is_python &&
+	if (options->python && !mt_command_ended && group->facts[worst]->is_python &&
 	    !group->facts[worst]->ended && may_grow(group->diagnoses[worst])) {
 		look_at_lines(options, group->facts[worst]);
 		decide(group, options); /* the lines are facts, too */

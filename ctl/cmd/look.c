@@ -59,7 +59,8 @@ static void describe_trim(const struct mt_look *look, struct mt_look_trim *out)
 static const char *look_obstacle(const struct mt_look *look)
 {
 	if (look->process.shimmed)
-		return "it carries the shim already";
+		return look->is_off ? mt_target_asleep_text(MT_ASLEEP_OFF)
+				    : "it carries the shim already";
 	if (look->obstacle != MT_OBSTACLE_NONE)
 		return mt_obstacle_text(look->obstacle);
 	return NULL;
@@ -235,7 +236,7 @@ static void print_start(const struct mt_look *look)
 	struct mt_error_reason why;
 
 	print_title("START IT UNDER THE SHIM");
-	if (look->process.shimmed) {
+	if (look->process.shimmed && !look->is_off) {
 		printf("  It carries the shim: mtctl diagnose %d says more.\n",
 		       (int)look->process.pid);
 		return;
@@ -279,9 +280,10 @@ static void print_text(const struct mt_look *look, const struct mt_remote_collec
 	struct mt_look_trim trim;
 
 	describe_candidate(look, &candidate);
-	printf("process %d (%s) of %s: RSS %s, %s\n", (int)look->process.pid, look->process.comm,
+	printf("process %d (%s) of %s: RSS %s, %s%s\n", (int)look->process.pid, look->process.comm,
 	       look->user, mt_text_bytes(look->total.rss_bytes).text,
-	       look->process.shimmed ? "carries the shim" : "does not carry the shim");
+	       look->process.shimmed ? "carries the shim" : "does not carry the shim",
+	       look->is_off ? ", which is off" : "");
 	if (!look->process.shimmed)
 		printf("A candidate for the shim? %s: %s.\n", candidate.verdict, candidate.text);
 	print_parts(look);

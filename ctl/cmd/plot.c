@@ -263,16 +263,10 @@ static enum mt_err plot_text(const struct mt_recording *recording,
 	return MT_ERR_OK;
 }
 
-/* The program reads the same command line again. */
-static int draw_picture(const char *name, char **argv)
-{
-	const struct mt_command picture = {.name = name, .program = "mtctl-plot"};
-
-	return mt_subcommand_exec(&picture, argv);
-}
-
+/* The program that draws reads the same command line again. */
 int mt_command_plot(int argc, char **argv)
 {
+	static const struct mt_command picture = {.name = "plot", .program = "mtctl-plot"};
 	struct mt_plot_options options;
 	struct mt_recording recording;
 	struct mt_error_reason why;
@@ -281,7 +275,7 @@ int mt_command_plot(int argc, char **argv)
 	if (!mt_plot_options_read(argc, argv, &options, &code))
 		return code;
 	if (options.path)
-		return draw_picture("plot", argv);
+		return mt_subcommand_exec(&picture, argv);
 	code = mt_recording_of_source(options.source, &recording);
 	if (code != MT_EXIT_OK)
 		return code;
@@ -295,6 +289,7 @@ int mt_command_plot(int argc, char **argv)
 
 int mt_command_compare(int argc, char **argv)
 {
+	static const struct mt_command picture = {.name = "compare", .program = "mtctl-plot"};
 	struct mt_compare_options options;
 	struct mt_runs runs;
 	int code;
@@ -302,7 +297,7 @@ int mt_command_compare(int argc, char **argv)
 	if (!mt_compare_options_read(argc, argv, &options, &code))
 		return code;
 	if (options.path)
-		return draw_picture("compare", argv);
+		return mt_subcommand_exec(&picture, argv);
 	code = mt_runs_read(options.files, options.files_count, options.labels, &runs);
 	if (code != MT_EXIT_OK)
 		return code;

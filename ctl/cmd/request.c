@@ -91,18 +91,19 @@ static void add_rounds(json_t *object, const struct mt_stats_head *head)
 static void print_peaks(const struct mt_process *process, const struct mt_stats_head *head)
 {
 	const struct mt_stats_snapshot *now = &head->snapshot;
+	struct mt_short_text live = {"-"};
 
+	if (now->heap_live_bytes)
+		live = mt_text_bytes(now->heap_live_peak_bytes);
 	if (mt_stats_file_uses_cuda(head))
 		printf("process %d (%s): the peaks start again: live bytes at %s, GPU allocated at "
 		       "%s, reserved at %s\n",
-		       (int)process->pid, process->comm,
-		       mt_text_bytes(now->heap_live_peak_bytes).text,
+		       (int)process->pid, process->comm, live.text,
 		       mt_text_bytes(now->gpu_allocated_peak_bytes).text,
 		       mt_text_bytes(now->gpu_reserved_peak_bytes).text);
 	else
 		printf("process %d (%s): the peak of live bytes starts again at %s\n",
-		       (int)process->pid, process->comm,
-		       mt_text_bytes(now->heap_live_peak_bytes).text);
+		       (int)process->pid, process->comm, live.text);
 }
 
 static void add_peaks(json_t *object, const struct mt_stats_head *head)
@@ -110,7 +111,8 @@ static void add_peaks(json_t *object, const struct mt_stats_head *head)
 	const struct mt_stats_snapshot *now = &head->snapshot;
 	bool gpu = mt_stats_file_uses_cuda(head);
 
-	mt_json_set_u64(object, "heap_live_peak_bytes", now->heap_live_peak_bytes);
+	mt_json_set_u64_if(object, "heap_live_peak_bytes", now->heap_live_bytes != 0,
+			   now->heap_live_peak_bytes);
 	mt_json_set_u64_if(object, "gpu_allocated_peak_bytes", gpu, now->gpu_allocated_peak_bytes);
 	mt_json_set_u64_if(object, "gpu_reserved_peak_bytes", gpu, now->gpu_reserved_peak_bytes);
 }

@@ -23,18 +23,7 @@ static struct mt_short_text size(uint64_t bytes)
 
 static struct mt_short_text age(uint64_t ms)
 {
-	if (ms < 1000)
-		return mt_text_format("%" PRIu64 " ms", ms);
-	if (ms < 120000)
-		return mt_text_format("%.1f s", (double)ms / 1000);
-	if (ms < 7200000)
-		return mt_text_format("%.1f min", (double)ms / 60000);
-	return mt_text_format("%.1f h", (double)ms / 3600000);
-}
-
-static struct mt_short_text size_or_dash(const struct mt_pool_snapshot_part *part)
-{
-	return part->count ? size(part->bytes) : (struct mt_short_text){"-"};
+	return mt_text_duration((double)ms / 1000);
 }
 
 /* Words for the classes of idle_ages and decay. */
@@ -109,7 +98,8 @@ static void print_sizes(const struct mt_pool_snapshot_sums *sums)
 			continue;
 		mt_table_add(table, size((uint64_t)1 << power).text);
 		for (unsigned state = 0; state < MT_BLOCKS_STATES; state++)
-			mt_table_add(table, size_or_dash(&states[state]).text);
+			mt_table_add(table,
+				     states[state].count ? size(states[state].bytes).text : "-");
 		mt_table_add_row(table, mt_text_count(count).text, size(bytes).text, NULL);
 	}
 	putchar('\n');

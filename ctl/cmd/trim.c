@@ -126,13 +126,17 @@ static void say_gc(const struct mt_process *process, bool dry_run, struct mt_sta
 	}
 	live = file->head.snapshot.heap_live_bytes;
 	expected_ns = before ? (uint64_t)((double)last->gc_ns * (double)live / (double)before)
-			     : live * 1000000u / 1048576u;
+		      : last && !live ? last->gc_ns
+				      : live * 1000000u / 1048576u;
 	mt_error_say("process %d (%s): Python's main thread %s while its gc collects: %s%s, "
-		     "about %s is expected; --purge leaves it out, and so does the library if "
+		     "%s%s is expected; --purge leaves it out, and so does the library if "
 		     "forked processes share many of its pages, or if the program has disabled it",
 		     (int)process->pid, process->comm, dry_run ? "would stand" : "stands",
 		     last ? "the last collection took " : "none has run yet",
-		     last ? mt_text_ns(last->gc_ns).text : "", mt_text_ns(expected_ns).text);
+		     last ? mt_text_ns(last->gc_ns).text : "",
+		     expected_ns ? "about "
+				 : "its allocator does not count live bytes: no duration",
+		     expected_ns ? mt_text_ns(expected_ns).text : "");
 }
 
 struct trim {

@@ -247,24 +247,6 @@ void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_gro
 	mt_text_clean(out->directory, sizeof(out->directory));
 }
 
-/* Returns pids.max of its cgroup, if it has refused a thread; else 0. cgroup v1 has a tree of its
- * own for it. */
-static uint64_t full_pids_max(const struct mt_process *process)
-{
-	char *list = mt_process_read(process->pid, "cgroup", NULL), directory[512];
-	const char *old = list ? strstr(list, ":pids:/") : NULL,
-		   *path = old    ? old
-			   : list ? strstr(list, "0::/")
-				  : NULL;
-
-	path = path ? strchr(path, '/') : "";
-	snprintf(directory, sizeof(directory), "/sys/fs/cgroup%s%.*s", old ? "/pids" : "",
-		 (int)strcspn(path, "\n"), path);
-	free(list);
-	return number_in(directory, "pids.events", "max") ? number_in(directory, "pids.max", NULL)
-							  : 0;
-}
-
 /* ---- requests ---- */
 
 static void read_classes(const struct mt_process *process, struct mt_diagnose_classes *out)
@@ -699,7 +681,7 @@ static void read_limits(struct mt_facts *facts)
 		mt_process_limit_find(&facts->process, facts->awake ? &facts->last : NULL,
 				      &facts->limit) == MT_ERR_OK;
 	mt_diagnose_read_group(facts, &facts->group);
-	facts->full_pids_max = facts->asleep ? full_pids_max(&facts->process) : 0;
+	facts->full_pids_max = facts->asleep ? mt_target_full_pids_max(&facts->process) : 0;
 	/* from here on it is printed, and not opened */
 	mt_text_clean(facts->limit.source, sizeof(facts->limit.source));
 }

@@ -145,8 +145,8 @@ static uint64_t uncounted_bytes(const struct mt_facts *facts)
 	uint64_t most_mb = MT_DIAGNOSE_ASLEEP_MB,
 		 anon = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, anon_bytes));
 
-	if (!facts->asleep || facts->asleep_reason != MT_ASLEEP_LITTLE || !facts->samples_count ||
-	    facts->process.is_fork)
+	if (!facts->asleep || facts->process.is_fork || !facts->samples_count ||
+	    (facts->asleep_reason != MT_ASLEEP_LITTLE && facts->asleep_reason != MT_ASLEEP_THREADS))
 		return 0;
 	if (min_mb && (!mt_text_parse_u64(min_mb, &most_mb) || most_mb > UINT64_MAX / MT_MIB))
 		return 0;

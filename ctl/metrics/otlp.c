@@ -124,22 +124,19 @@ struct body {
 	uint64_t time_ns;
 };
 
-/* Sets the text of an attribute. Later ones replace those of the same name. */
-static void set_text(void *attributes, const char *name, const char *value)
+/* Sets an attribute of the type. Later ones replace those of the same name. Numbers of 64 bits are
+ * texts in protobuf's JSON. */
+static void set_value(json_t *attributes, const char *name, const char *type, const char *value)
 {
 	json_t *object = json_object();
 
-	mt_json_set_text(object, "stringValue", value);
+	mt_json_set_text(object, type, value);
 	mt_json_set(attributes, name, object);
 }
 
-/* Numbers of 64 bits are texts in protobuf's JSON. */
-static void set_integer(json_t *attributes, const char *name, const char *value)
+static void set_text(void *attributes, const char *name, const char *value)
 {
-	json_t *object = json_object();
-
-	mt_json_set_text(object, "intValue", value);
-	mt_json_set(attributes, name, object);
+	set_value(attributes, name, "stringValue", value);
 }
 
 /* Makes the list of the protocol. Takes the attributes over. */
@@ -175,7 +172,7 @@ static json_t *resource_attributes(const struct mt_labels *labels)
 		if (strcmp(name, "pid") == 0) {
 			snprintf(instance, sizeof(instance), "%s:%s", host, value);
 			set_text(attributes, "service.instance.id", instance);
-			set_integer(attributes, "process.pid", value);
+			set_value(attributes, "process.pid", "intValue", value);
 		} else if (strcmp(name, "comm") == 0) {
 			set_text(attributes, "process.executable.name", value);
 		} else if (strcmp(name, "rank") == 0) {

@@ -183,7 +183,8 @@ static void ask_shim(struct mt_look *out)
 	if (!out->process.shimmed)
 		return;
 	if (mt_target_read_head(&out->process, &head, &why)) {
-		if (out->how == MT_LOOK_UNKNOWN && mt_target_asleep(&out->process) != MT_ASLEEP_OFF)
+		out->is_off = mt_target_asleep(&out->process) == MT_ASLEEP_OFF;
+		if (out->how == MT_LOOK_UNKNOWN && !out->is_off)
 			out->how = MT_LOOK_ASLEEP;
 	} else if (head.mode == MT_MODE_JEMALLOC) {
 		out->how = MT_LOOK_LIBRARY;

@@ -71,6 +71,7 @@ struct mt_look {
 	char allocator[32]; /* "glibc", "jemalloc", ...; "" for MT_LOOK_UNKNOWN, _ASLEEP, _STATIC */
 	char allocator_file[96];
 	enum mt_obstacle obstacle;
+	bool is_off; /* it carries the shim, which its settings keep out of its program */
 	bool is_python, is_go;
 	char python_version[16];   /* "3.11"; "" if it cannot be told */
 	char python_malloc[32];    /* PYTHONMALLOC; "" for none */

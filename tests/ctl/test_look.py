@@ -162,6 +162,17 @@ def test_a_shimmed_process_is_seen_too_and_other_commands_are_named(ctl, fake):
 	assert f"It carries the shim: mtctl diagnose {pid}" in ctl("look", pid).stdout
 
 
+def test_a_shim_that_its_settings_turn_off_is_said_to_be_off(looked, ctl, mtctl, spawn, plain):
+	process = spawn([mtctl, "run", "--enable=0", "--", PYTHON, "-c", "import time; print('ready', flush=True); time.sleep(30)"], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	said = ctl("look", process.pid).stdout
+
+	assert "carries the shim, which is off\n" in said, said
+	assert "Not as it is: MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of this program.\n" in said and "diagnose" not in said, said
+	assert looked(process.pid)["candidate"]["text"] == "MT_ENABLE, MT_ONLY or MT_EXCLUDE keep it out of this program"
+
+
 def test_errors_tell_no_process_from_a_foreign_one(ctl, mtctl, spawn, plain, public):
 	gone = spawn(["/bin/true"], plain)
 	gone.wait()

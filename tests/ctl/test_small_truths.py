@@ -16,6 +16,7 @@ import unicodedata
 import pytest
 
 import fake_shim
+from allocators import library_of
 from mtctl_helpers import MB, NOT_SHIMMED, NOTHING, PYTHON, ROOT, USAGE, ctl, fake, plain  # noqa: F401
 from top_helpers import screen, top  # noqa: F401
 
@@ -357,12 +358,16 @@ def test_a_request_to_a_stopped_process_says_that_it_is_stopped(ctl, mtctl, spaw
 	os.kill(process.pid, signal.SIGSTOP)
 	os.waitpid(process.pid, os.WUNTRACED)
 
-	said = ctl("set", process.pid, "tick-ms=200").stderr
+	begin = time.monotonic()
+	said, snapshot = ctl("set", process.pid, "tick-ms=200").stderr, ctl("snapshot", process.pid).stderr
+	took = time.monotonic() - begin
 	looks = [ctl(*words, process.pid).stdout for words in (["stat"], ["stat", "--cached"], ["doctor"])]
 	diagnosed = ctl("diagnose", "--for", "2s", process.pid).stdout
 
 	os.kill(process.pid, signal.SIGCONT)
 	assert "no answer in time: it is stopped (by a signal or a debugger)" in said, said
+	assert "no answer in time: it is stopped (by a signal or a debugger)" in snapshot, snapshot
+	assert took < 5, took
 	assert all("it is stopped (by a signal or a debugger): its figures are" in look for look in looks), looks
 	assert not any("does not reply" in text or "it hangs" in text for text in (*looks, diagnosed)) and "it is stopped" in diagnosed, diagnosed
 
@@ -441,6 +446,7 @@ def test_a_worker_that_pids_max_has_refused_is_named_as_the_cause(ctl, mtctl, sp
 		                 "for _ in range(100000)]; print(\"ready\", flush=True); time.sleep(30)'"], plain)
 		assert process.stdout.readline() == "ready\n"
 		said = ctl("diagnose", "--for", "3s", "--no-trim", process.pid).stdout
+		others = [shown.stdout + shown.stderr for shown in (ctl(word, process.pid) for word in ("stat", "doctor", "trim", "advise"))]
 		process.kill()
 		process.wait()
 	finally:
@@ -448,3 +454,31 @@ def test_a_worker_that_pids_max_has_refused_is_named_as_the_cause(ctl, mtctl, sp
 
 	assert said.startswith("unknown: the worker thread of the library could not start: pids.max of the cgroup (1) has refused threads\n"), said
 	assert "Raise pids.max" in said and "private" not in said, said
+	assert all("pids.max of its cgroup has refused threads" in text for text in others), others
+
+
+def test_all_commands_name_one_reason_why_a_process_sleeps_after_its_exec(ctl, mtctl, spawn, plain, wait_for):
+	process = spawn([mtctl, "run", "--min-mb=0", "--", PYTHON, "-c", "import os, sys; kept = [str(n) for n in range(300000)]; print('ready', flush=True); "
+	                 "sys.stdin.readline(); del os.environ['MT_MIN_MB']; os.execv('/bin/sleep', ['sleep', '60'])"], plain)
+	assert process.stdout.readline() == "ready\n"
+	assert ctl("stat", process.pid).returncode == 0
+	process.stdin.write("go\n")
+	process.stdin.flush()
+	wait_for(lambda: "(sleep)" in ctl("doctor", process.pid).stdout, 4)
+
+	said = {word: shown.stdout + shown.stderr for word in ("stat", "doctor", "trim", "advise") for shown in [ctl(word, process.pid)]}
+
+	assert all("it holds less anonymous memory than MT_MIN_MB; started with MT_MIN_MB=0 it has figures\n" in text for text in said.values()), said
+
+
+def test_what_an_allocator_does_not_count_is_not_said_to_be_zero(ctl, spawn, plain, shim):
+	process = spawn([PYTHON, "-c", HOLDER], dict(plain, LD_PRELOAD=f"{shim}:{library_of('mimalloc')}", MT_ALLOCATOR="system", MT_MIN_MB="0"))
+	assert process.stdout.readline() == "ready\n"
+
+	trimmed, reset, document = ctl("trim", "--light", process.pid).stderr, ctl("reset-peak", process.pid).stdout, ctl("reset-peak", "--json", process.pid).stdout
+	figures = json.loads(ctl("stat", "--json", process.pid).stdout)
+
+	assert "its allocator does not count live bytes: no duration is expected" in trimmed and "0.0 ms" not in trimmed, trimmed
+	assert reset.endswith("the peak of live bytes starts again at -\n"), reset
+	assert json.loads(document)["processes"][0]["heap_live_peak_bytes"] is None
+	assert figures["heap_live_bytes"] is None and figures["threads_count"] is None

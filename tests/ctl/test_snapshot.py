@@ -164,7 +164,7 @@ def test_the_table_reads_as_it_should(cuda, control, settled):
 	assert re.search(r"^GPU 0: .+, mode pool, .* free of 1000\.0 MB$", text, re.MULTILINE)
 	assert re.search(r"^ *live +10 +40\.0 MB +40\.0 MB +4\.0 MB +", text, re.MULTILINE)
 	assert re.search(r"^ *idle +6 +24\.0 MB +24\.0 MB +4\.0 MB +", text, re.MULTILINE)
-	assert "by itself after 30.0 s (MT_CUDA_DECAY_MS), unless it is taken before: 24.0 MB within 1 min\n" in text
+	assert "by itself after 30 s (MT_CUDA_DECAY_MS), unless it is taken before: 24.0 MB within 1 min\n" in text
 	assert "largest idle block: 4.0 MB of 24.0 MB idle" in text
 	assert len(re.findall(r"^ *0  0x[0-9a-f]+ ", text, re.MULTILINE)) == 10, "the ten largest"
 	assert all(ord(letter) < 127 for letter in text)

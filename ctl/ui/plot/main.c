@@ -1,5 +1,4 @@
 /* ctl/ui/plot/main.c -- the program of mtctl plot, mtctl compare and mtctl report. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -85,14 +84,6 @@ struct wanted {
 	struct mt_diagnose_options diagnose;
 	bool no_trim;
 };
-
-static volatile sig_atomic_t stopped;
-
-static void stop(int number)
-{
-	(void)number;
-	stopped = 1;
-}
 
 /* ---- the picture ---- */
 
@@ -253,12 +244,13 @@ static void diagnose(const struct wanted *wanted, struct reading *reading, struc
 	struct mt_facts *list[] = {&reading->facts};
 	struct mt_error_reason why;
 
-	mt_command_set_end_signals(stop);
-	mt_diagnose_collect(list, 1, &wanted->diagnose, &stopped);
+	mt_command_set_end_signals(mt_command_end);
+	mt_diagnose_collect(list, 1, &wanted->diagnose, &mt_command_ended);
 	mt_diagnose_decide(&reading->facts, &reading->diagnosis);
-	if (wanted->diagnose.python && !stopped && reading->facts.awake && !reading->facts.ended) {
+	if (wanted->diagnose.python && !mt_command_ended && reading->facts.awake &&
+	    !reading->facts.ended) {
 		if (mt_lines_collect_beside(&reading->facts.process, wanted->diagnose.seconds,
-					    &stopped, &reading->lines, &why) == MT_ERR_OK)
+					    &mt_command_ended, &reading->lines, &why) == MT_ERR_OK)
 			report->lines = &reading->lines;
 		else
 			snprintf(report->lines_why, sizeof(report->lines_why), "%.250s", why.text);
