@@ -212,19 +212,11 @@ void mt_diagnose_read_maps(struct mt_facts *facts)
 
 /* ---- the cgroup ---- */
 
-static uint64_t number_in(const char *directory, const char *file, const char *key)
-{
-	uint64_t value = 0;
-
-	return mt_cgroup_file_number(directory, file, key, &value) ? value : 0;
-}
-
 static void read_figures(struct mt_diagnose_group *to)
 {
-	const char *at = to->directory;
-
 #define X(name, file, key, old_file, old_key)                                                      \
-	to->name = to->is_v1 ? number_in(at, old_file, old_key) : number_in(at, file, key);
+	(void)mt_cgroup_file_number(to->directory, to->is_v1 ? old_file : file,                    \
+				    to->is_v1 ? old_key : key, &to->name);
 	MT_GROUP_FIGURES(X)
 #undef X
 	if (to->is_v1) /* total_cache includes shared memory */
@@ -233,12 +225,14 @@ static void read_figures(struct mt_diagnose_group *to)
 
 void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_group *out)
 {
+	uint64_t limit;
+
 	memset(out, 0, sizeof(*out));
 	if (!mt_process_limit_directory(&facts->process, facts->awake ? &facts->last : NULL,
 					facts->limit_known ? &facts->limit : NULL, out->directory,
 					sizeof(out->directory)))
 		return;
-	out->is_v1 = number_in(out->directory, "memory.limit_in_bytes", NULL) != 0;
+	out->is_v1 = mt_cgroup_file_number(out->directory, "memory.limit_in_bytes", NULL, &limit);
 	read_figures(out);
 	if (facts->limit_known && facts->limit.is_cgroup)
 		out->limit_bytes = facts->limit.limit_bytes;

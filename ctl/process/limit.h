@@ -75,7 +75,8 @@ bool mt_limit_memory_directory(const char *root, pid_t pid, char *out, size_t ou
 char *mt_cgroup_file_read(const char *path);
 
 /* Sets *out to the number in a file of this directory; with a key, to the one in the line that
- * begins with it (mt_read_file_number). Returns false if there is none, as for "max". */
+ * begins with it (mt_read_file_number). Returns false if there is none, as for "max", and leaves
+ * *out as it is. */
 bool mt_cgroup_file_number(const char *directory, const char *file, const char *key, uint64_t *out);
 
 #endif

@@ -1,7 +1,6 @@
 #include "heap/jemalloc_internal.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -18,7 +17,7 @@
 #define LEAST_COUNT 4096u
 /* under the purge lock at once: about a millisecond */
 #define STEP_COUNT 4096u
-#define RANGES     512u
+#define RANGES     2048u
 
 /* ---- jemalloc's records ---- */
 
@@ -120,50 +119,31 @@ static void return_pages(char *from, size_t bytes)
 
 /* ---- taking out ---- */
 
-/* Records that lie side by side in one page, and whole pages side by side. */
+/* Records that lie side by side. */
 struct run {
 	char *from;
 	size_t bytes;
 };
 
-static void end_pages(struct run *pages)
+static void end_run(struct run *run)
 {
-	if (pages->bytes)
-		return_pages(pages->from, pages->bytes);
-	pages->bytes = 0;
-}
+	uintptr_t page = mt_os_page_bytes(), from = (uintptr_t)run->from, end = from + run->bytes;
+	uintptr_t first = (from + page - 1) / page * page, last = end / page * page;
 
-static void end_records(struct run *records, struct run *pages)
-{
-	if (records->bytes < mt_os_page_bytes()) {
-		if (records->bytes)
-			keep(records->from, records->bytes);
+	if (last > first) {
+		keep(run->from, first - from);
+		return_pages((char *)first, last - first);
+		keep((char *)last, end - last);
 	} else {
-		if (records->from != pages->from + pages->bytes)
-			end_pages(pages);
-		if (!pages->bytes)
-			pages->from = records->from;
-		pages->bytes += records->bytes;
+		keep(run->from, run->bytes);
 	}
-	records->bytes = 0;
-}
-
-static void add(struct run *records, struct run *pages, char *record)
-{
-	bool continues = records->bytes && record == records->from + records->bytes &&
-			 (uintptr_t)record % mt_os_page_bytes() != 0;
-
-	if (!continues) {
-		end_records(records, pages);
-		records->from = record;
-	}
-	records->bytes += MT_EXTENT_RECORD_BYTES;
+	run->bytes = 0;
 }
 
 /* Returns how many it took: 0 if there is none. */
 static size_t take_out(struct cache *cache, size_t most)
 {
-	struct run records = {0}, pages = {0};
+	struct run run = {0};
 	size_t count = 0;
 
 	mt_purge_enter();
@@ -173,25 +153,29 @@ static size_t take_out(struct cache *cache, size_t most)
 		if (!record)
 			break;
 		mt_assert((uintptr_t)record % MT_EXTENT_RECORD_BYTES == 0);
-		add(&records, &pages, (char *)record);
+		if ((char *)record != run.from + run.bytes) {
+			end_run(&run);
+			run.from = (char *)record;
+		}
+		run.bytes += MT_EXTENT_RECORD_BYTES;
 		count++;
 	}
-	end_records(&records, &pages);
-	end_pages(&pages);
+	end_run(&run);
 	mt_purge_leave();
 	return count;
 }
 
-/* Returns whether there may be more. */
-static bool put_back(struct cache *cache)
+static void put_back(struct cache *cache)
 {
-	struct mt_extent *record = NULL;
+	while (mt_load_relaxed(&kept)) {
+		struct mt_extent *record;
 
-	mt_purge_enter();
-	for (size_t i = 0; i < STEP_COUNT && mt_load_relaxed(&kept) && (record = take()); i++)
-		je_edata_cache_put(NULL, cache, record);
-	mt_purge_leave();
-	return record && mt_load_relaxed(&kept);
+		mt_purge_enter();
+		for (size_t i = 0; i < STEP_COUNT && mt_load_relaxed(&kept); i++)
+			if ((record = take()))
+				je_edata_cache_put(NULL, cache, record);
+		mt_purge_leave();
+	}
 }
 
 static void tidy(struct cache *cache)
@@ -200,19 +184,10 @@ static void tidy(struct cache *cache)
 
 	for (; left && taken; left -= taken)
 		taken = take_out(cache, left < STEP_COUNT ? left : STEP_COUNT);
-	while (put_back(cache))
-		;
+	put_back(cache);
 }
 
 /* ---- where the caches are ---- */
-
-static bool is_retained(void)
-{
-	bool is = false;
-	size_t bytes = sizeof(is);
-
-	return je_mallctl("opt.retain", &is, &bytes, NULL, 0) == 0 && is;
-}
 
 static struct cache *cache_of(unsigned int index, ptrdiff_t offset)
 {
@@ -225,12 +200,14 @@ void mt_jemalloc_records_return(void)
 {
 	static size_t left; /* unused records after the last time */
 	char *first = mt_load_relaxed(&first_cache);
+	bool retains = false; /* else jemalloc reads records of other arenas, too */
+	size_t count = 0, length = sizeof(retains);
 	ptrdiff_t offset;
-	size_t count = 0;
 
 	mt_assert(mt_thread_is_ours());
 	if (!first || !&je_edata_cache_get || !&je_edata_cache_put || !je_arenas ||
-	    !mt_jemalloc_has_own_arenas_only() || !is_retained())
+	    !mt_jemalloc_has_own_arenas_only() ||
+	    je_mallctl("opt.retain", &retains, &length, NULL, 0) != 0 || !retains)
 		return;
 	offset = first - (char *)je_arenas[0];
 	for (unsigned int i = 0; i < je_manual_arena_base; i++)
