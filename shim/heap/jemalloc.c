@@ -19,6 +19,7 @@
 #include "sys/os.h"
 #include "core/log.h"
 #include "core/services.h"
+#include "core/thread.h"
 
 /* jemalloc 5.3 starts with 8 MB, some of it aligned to 2 MB. */
 #define START_BYTES       (20u << 20)
@@ -425,14 +426,14 @@ static void jemalloc_purge(struct mt_purge_outcome *out)
 		if (took > out->longest_hold_ns)
 			out->longest_hold_ns = took;
 	}
+	if (mt_thread_is_ours())
+		mt_jemalloc_records_return();
 }
 
 static unsigned int jemalloc_empty(bool at_once)
 {
-	unsigned int count = mt_jemalloc_caches_empty(at_once);
-
 	mt_jemalloc_records_return();
-	return count;
+	return mt_jemalloc_caches_empty(at_once);
 }
 
 /* ---- the backend ---- */
