@@ -3,9 +3,9 @@
  *
  * Recording an event of a context during a capture invalidates the capture, even in relaxed capture
  * mode. So the gate has two sides. A thread of the shim enters the gate around such a call. A
- * thread that begins a capture closes the gate and waits for the calls in flight. Queries, and
- * frees for a program that is out of memory, are made in relaxed capture mode instead, without the
- * gate.
+ * thread that begins a capture closes the gate and waits for the calls in flight. Frees for a
+ * program that is out of memory, and queries while the gate is closed, are made in relaxed capture
+ * mode.
  *
  * Owns the list of open captures (lock `captures`) and the gate (rank `gate`, the only one that is
  * held over calls to the driver). Threads inside the gate wait for no other thread. */
@@ -28,10 +28,9 @@ void mt_capture_gate_leave(void);
 /* Close the gate before a capture begins, and around the end of a context: no such call is in the
  * driver, and none begins. Waits for the calls in flight, which do not wait for the device. The
  * thread is not cancelled from before the close until gate_open or mt_capture_after_begin
- * (mt_driver_forbid_cancel). A cuMemFree of the shim does
- * not count as such a call: in relaxed capture mode no capture is affected, and it may wait for the
- * program's work, which may itself wait for what comes after a capture. The end of its own context
- * alone waits for it (mt_context_pause). */
+ * (mt_driver_forbid_cancel). A cuMemFree of the shim does not count as such a call: in relaxed
+ * capture mode no capture is affected, and it may wait for the program's work, which may wait for
+ * what comes after a capture. Only the end of its own context waits for it (mt_context_pause). */
 void mt_capture_gate_close(void);
 void mt_capture_gate_open(void);
 

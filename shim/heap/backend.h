@@ -246,18 +246,6 @@ static inline bool mt_heap_alignment_is_power(size_t alignment)
 	return alignment && !(alignment & (alignment - 1));
 }
 
-/* The power of two that memalign rounds up to; 0: it refuses with EINVAL. */
-static inline size_t mt_heap_alignment_rounded(size_t alignment)
-{
-	size_t power = sizeof(void *);
-
-	if (alignment > SIZE_MAX / 2 + 1)
-		return 0;
-	while (power < alignment)
-		power <<= 1;
-	return power;
-}
-
 /* aligned_alloc was memalign by another name until glibc 2.38, which refuses what is no power of
  * two with EINVAL. */
 static inline bool mt_heap_alignment_is_refused(size_t alignment)

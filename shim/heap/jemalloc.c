@@ -17,6 +17,7 @@
 #include "heap/purge_lock.h"
 #include "sys/loader.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 #include "core/log.h"
 #include "core/services.h"
 #include "core/thread.h"
@@ -225,8 +226,9 @@ int je_bare_posix_memalign(void **out, size_t alignment, size_t size);
 
 void *je_realloc(void *ptr, size_t size)
 {
-	void *fresh = mt_jemalloc_moves(ptr, size) ? mt_jemalloc_move(ptr, size)
-						   : je_bare_realloc(ptr, size);
+	bool moves =
+		mt_unlikely(size > MT_JEMALLOC_MOVE_LEAST) && ptr && mt_jemalloc_is_move(ptr, size);
+	void *fresh = moves ? mt_jemalloc_move(ptr, size) : je_bare_realloc(ptr, size);
 
 	if (mt_unlikely(!fresh) && size)
 		errno = ENOMEM;
@@ -236,13 +238,15 @@ void *je_realloc(void *ptr, size_t size)
 /* libc rounds an alignment that is no power of two up, and programs rely on it. */
 void *je_memalign(size_t alignment, size_t size)
 {
-	size_t power = mt_heap_alignment_rounded(alignment);
+	size_t power = sizeof(void *);
 	void *fresh;
 
-	if (!power) {
+	if (alignment > SIZE_MAX / 2 + 1) {
 		errno = EINVAL;
 		return NULL;
 	}
+	while (power < alignment)
+		power <<= 1;
 	/* of nothing it gives the next best 8 bytes, aligned to 8 */
 	fresh = je_bare_memalign(power, size ? size : 1);
 	if (!fresh)
@@ -358,7 +362,7 @@ static bool renew_figures(void)
 /* 4096 is MALLCTL_ARENAS_ALL: all arenas merged. */
 static bool jemalloc_figures(struct mt_heap_figures *out)
 {
-	uint64_t page = mt_jemalloc_page_bytes();
+	uint64_t page = mt_jemalloc_page_bytes(), returned = mt_jemalloc_records_returned_bytes();
 	struct mt_object_heap_figures objects;
 
 	if (!renew_figures())
@@ -370,10 +374,11 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
 		(ask("stats.arenas.4096.pdirty") + ask("stats.arenas.4096.pmuzzy")) * page +
 		objects.dirty_bytes;
 	out->active_bytes = ask("stats.active") + objects.used_bytes;
-	out->resident_bytes = ask("stats.resident") + objects.used_bytes + objects.dirty_bytes;
+	out->resident_bytes = mt_sat_sub(ask("stats.resident"), returned) + objects.used_bytes +
+			      objects.dirty_bytes;
 	out->mapped_bytes = ask("stats.mapped") + objects.used_bytes;
 	out->retained_bytes = ask("stats.retained");
-	out->metadata_bytes = ask("stats.metadata");
+	out->metadata_bytes = mt_sat_sub(ask("stats.metadata"), returned);
 	out->thread_cache_bytes = ask("stats.arenas.4096.tcache_bytes");
 	out->arenas_count = mt_jemalloc_arenas_count();
 	out->alloc_count =

@@ -191,6 +191,9 @@ void mt_jemalloc_arena_fork_child(void);
  * millisecond at a time. */
 void mt_jemalloc_records_return(void);
 
+/* Returns how much has gone back and was not taken again: jemalloc counts it as resident. */
+size_t mt_jemalloc_records_returned_bytes(void);
+
 void mt_jemalloc_records_fork_child(void);
 
 /* ---- heap/jemalloc_reuse.c: large blocks that come with the pages of those before ---- */
@@ -240,6 +243,9 @@ void mt_jemalloc_large_begin(void);
  * RLIMIT_AS or RLIMIT_DATA nobody else in the process could then map anything: no thread, no
  * library. There a purge unmaps free extents, and frees lead to a purge at once, as libc's do. Any
  * thread, also inside jemalloc. */
+
+/* Returns whether that happens here. */
+bool mt_jemalloc_unmaps(void);
 
 /* The kernel has refused jemalloc a mapping. Any thread, also inside jemalloc. Takes no lock. */
 void mt_jemalloc_unmap_refused(void);
@@ -438,11 +444,5 @@ bool mt_jemalloc_is_move(void *ptr, size_t bytes);
 /* realloc of such a block. Returns NULL with errno ENOMEM if there is no memory; the block then
  * stays as it was. */
 void *mt_jemalloc_move(void *ptr, size_t bytes);
-
-static inline bool mt_jemalloc_moves(void *ptr, size_t bytes)
-{
-	return mt_unlikely(bytes > MT_JEMALLOC_MOVE_LEAST) && ptr &&
-	       mt_jemalloc_is_move(ptr, bytes);
-}
 
 #endif

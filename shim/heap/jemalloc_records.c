@@ -59,6 +59,12 @@ static struct {
 	size_t bytes;
 } ranges[RANGES];
 static _Atomic size_t ranges_count;
+static _Atomic size_t returned_bytes; /* in all ranges; no ordering */
+
+size_t mt_jemalloc_records_returned_bytes(void)
+{
+	return mt_load_relaxed(&returned_bytes);
+}
 
 static struct mt_extent *take(void)
 {
@@ -74,6 +80,7 @@ static struct mt_extent *take(void)
 		mt_store_relaxed(&kept, (struct mt_extent *)(void *)record->address);
 	} else if (count) {
 		ranges[count - 1].bytes -= MT_EXTENT_RECORD_BYTES;
+		mt_sub_relaxed(&returned_bytes, MT_EXTENT_RECORD_BYTES);
 		record = (void *)(ranges[count - 1].from + ranges[count - 1].bytes);
 	}
 	mt_store_relaxed(&ranges_count, count);
@@ -96,7 +103,7 @@ static void keep(char *from, size_t bytes)
 		struct mt_extent *record = (void *)at;
 
 		record->address = (char *)mt_load_relaxed(&kept);
-		mt_store_relaxed(&kept, record);
+		mt_store_release(&kept, record); /* a copy of the process has both */
 	}
 	mt_lock_unlock(&lock);
 }
@@ -114,37 +121,32 @@ static void return_pages(char *from, size_t bytes)
 	ranges[mt_load_relaxed(&ranges_count)].from = from;
 	ranges[mt_load_relaxed(&ranges_count)].bytes = bytes;
 	mt_add_relaxed(&ranges_count, 1);
+	mt_add_relaxed(&returned_bytes, bytes);
 	mt_lock_unlock(&lock);
 }
 
 /* ---- taking out ---- */
 
 /* Records that lie side by side. */
-struct run {
-	char *from;
-	size_t bytes;
-};
-
-static void end_run(struct run *run)
+static void end_run(char *from, size_t bytes)
 {
-	uintptr_t page = mt_os_page_bytes(), from = (uintptr_t)run->from, end = from + run->bytes;
-	uintptr_t first = (from + page - 1) / page * page, last = end / page * page;
+	uintptr_t page = mt_os_page_bytes(), begin = (uintptr_t)from, end = begin + bytes;
+	uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
 
 	if (last > first) {
-		keep(run->from, first - from);
+		keep(from, first - begin);
 		return_pages((char *)first, last - first);
 		keep((char *)last, end - last);
 	} else {
-		keep(run->from, run->bytes);
+		keep(from, bytes);
 	}
-	run->bytes = 0;
 }
 
 /* Returns how many it took: 0 if there is none. */
 static size_t take_out(struct cache *cache, size_t most)
 {
-	struct run run = {0};
-	size_t count = 0;
+	char *from = NULL;
+	size_t bytes = 0, count = 0;
 
 	mt_purge_enter();
 	while (count < most && mt_load_relaxed(&cache->count)) {
@@ -153,14 +155,15 @@ static size_t take_out(struct cache *cache, size_t most)
 		if (!record)
 			break;
 		mt_assert((uintptr_t)record % MT_EXTENT_RECORD_BYTES == 0);
-		if ((char *)record != run.from + run.bytes) {
-			end_run(&run);
-			run.from = (char *)record;
+		if ((char *)record != from + bytes) {
+			end_run(from, bytes);
+			from = (char *)record;
+			bytes = 0;
 		}
-		run.bytes += MT_EXTENT_RECORD_BYTES;
+		bytes += MT_EXTENT_RECORD_BYTES;
 		count++;
 	}
-	end_run(&run);
+	end_run(from, bytes);
 	mt_purge_leave();
 	return count;
 }
@@ -200,20 +203,19 @@ void mt_jemalloc_records_return(void)
 {
 	static size_t left; /* unused records after the last time */
 	char *first = mt_load_relaxed(&first_cache);
-	bool retains = false; /* else jemalloc reads records of other arenas, too */
+	bool retains = false; /* else jemalloc reads other arenas' records; so do we if we unmap */
 	size_t count = 0, length = sizeof(retains);
 	ptrdiff_t offset;
 
 	mt_assert(mt_thread_is_ours());
-	if (!first || !&je_edata_cache_get || !&je_edata_cache_put || !je_arenas ||
-	    !mt_jemalloc_has_own_arenas_only() ||
-	    je_mallctl("opt.retain", &retains, &length, NULL, 0) != 0 || !retains)
+	if (!first || !je_arenas || !mt_jemalloc_has_own_arenas_only() || mt_jemalloc_unmaps())
 		return;
 	offset = first - (char *)je_arenas[0];
 	for (unsigned int i = 0; i < je_manual_arena_base; i++)
 		if (cache_of(i, offset))
 			count += mt_load_relaxed(&cache_of(i, offset)->count);
-	if (count < LEAST_COUNT || count < 2 * left || !mt_rss_shared_are_few())
+	if (count < LEAST_COUNT || count < 2 * left || !mt_rss_shared_are_few() ||
+	    je_mallctl("opt.retain", &retains, &length, NULL, 0) != 0 || !retains)
 		return;
 	left = 0;
 	for (unsigned int i = 0; i < je_manual_arena_base; i++)

@@ -424,7 +424,8 @@ static MT_COLD void populate(void *thread, void *shard, unsigned int size_class)
 /* Jemalloc joins an extent with its neighbour unless that one begins a mapping: it takes it for
  * granted that extents of one mapping have one arena. What lies behind a hole no longer begins with
  * its mapping, and the hole may be mapped again for another arena. The arena of an extent's record
- * never changes, so that it may be read without the other arena's lock. */
+ * does not change meanwhile (heap/jemalloc_records.c), so that it may be read without the other
+ * arena's lock. */
 static bool is_beside_another_arena(const struct mt_extent *extent, bool forward)
 {
 	const char *beside =
@@ -621,6 +622,11 @@ static MT_COLD void sweep_refused(unsigned int pause, uint64_t patience_ns)
 	sweep(patience_ns);
 	mt_store_relaxed(&took_ns, mt_os_thread_cpu_ns() - began);
 	mt_store_relaxed(&last_ns, mt_os_now_ns());
+}
+
+bool mt_jemalloc_unmaps(void)
+{
+	return mt_load_relaxed(&kept_bytes) != 0;
 }
 
 bool mt_jemalloc_unmap_use(size_t limit_bytes, int probe, bool at_once)

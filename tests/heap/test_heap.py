@@ -1,4 +1,5 @@
 """The heap family answers as libc does, over both backends, also as the first call of a process."""
+import json
 import os
 import pathlib
 import re
@@ -265,11 +266,20 @@ def test_a_daemon_that_frees_what_its_parent_has_filled_returns_it(spawn, env, c
 	wait_for(lambda: rss_kb(int(printed[0])) < 30_000, 10)
 
 
-def test_what_jemalloc_has_recorded_of_small_blocks_goes_back_with_them(spawn, env, compile_c, wait_for):
+def test_what_jemalloc_has_recorded_of_small_blocks_goes_back_with_them(spawn, env, compile_c, wait_for, control):
 	"""3 % of what small blocks had ever taken stayed for good: 10 MB of 300, and libc's malloc kept nothing."""
-	process, _ = start_hoard(spawn, compile_c, env(ALLOCATOR="jemalloc"), "small", 300)
+	settings = env(ALLOCATOR="jemalloc")
+	process, _ = start_hoard(spawn, compile_c, settings, "small", 300)
 
 	wait_for(lambda: rss_kb(process.pid) < 8_000, 15)
+	wait_for(lambda: json.loads(control(settings, "stat", "--json", process.pid).stdout)["heap_metadata_bytes"] < 6_000_000, 5)
+
+
+@pytest.mark.parametrize("conf", ["", "retain:false", "narenas:1"])
+def test_blocks_and_children_are_right_while_such_records_go_back(run, env, compile_c, conf):
+	got = run([compile_c("returned_records.c", "-pthread"), 3], env(ALLOCATOR="jemalloc", MALLOC_CONF=conf), timeout=60)
+
+	assert got.returncode == 0, got
 
 
 def test_one_large_block_goes_back_though_malloc_is_not_called_again(spawn, env, compile_c, wait_for):
