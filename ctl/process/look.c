@@ -39,7 +39,7 @@ static uint64_t heaps_at(const struct mt_smaps *smaps, size_t first)
 	const struct mt_smaps_mapping *at = &smaps->list[first], *rest = at + 1;
 	uint64_t end = at->end;
 
-	if (!is_anonymous(at) || !at->is_writable || at->start % HEAP_BYTES)
+	if (!is_anonymous(at) || !at->is_writable || at->start % HEAP_BYTES || !(at->start >> 32))
 		return 0;
 	if (end % HEAP_BYTES && first + 1 < smaps->count && is_anonymous(rest) &&
 	    !rest->is_writable && rest->start == end)
