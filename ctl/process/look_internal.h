@@ -10,9 +10,9 @@ struct mt_look_rlimits;
 struct mt_smaps;
 
 /* Sorts mappings into the parts. A heap of an arena of glibc begins at a multiple of 64 MB, above
- * 4 GB, where Java's heap may lie, and ends, with the part that is not writable yet, at the next
- * one (malloc/arena.c, HEAP_MAX_SIZE on 64 bits). A stack of a thread lies above a mapping that is neither readable nor
- * writable, and not at such an address (pthread_attr_setguardsize(3)). Pure. */
+ * 4 GB, where Java's may lie, and ends, with the part that is not writable yet, at the next one
+ * (malloc/arena.c, HEAP_MAX_SIZE). A stack of a thread lies above a mapping that is neither
+ * readable nor writable, and not at such an address (pthread_attr_setguardsize(3)). Pure. */
 void mt_look_sort(const struct mt_smaps *smaps, struct mt_look *out);
 
 /* Reads the text of /proc/PID/limits. Pure. */
