@@ -285,17 +285,17 @@ static void asleep_free_flagged(void *ptr)
 }
 
 /* A block that grows is copied: libc's realloc could move it out of the range, and it could not be
- * moved back without memory. An eighth more, so that a buffer that grows in small steps is not
- * copied in each. */
+ * moved back without memory. An eighth more, or all that does not wake the process up, so that a
+ * buffer that grows in small steps is not copied in each. */
 static void *grow(void *ptr, size_t held, size_t size)
 {
-	size_t more = size + (held >= 1024 ? held / 8 : 0);
+	size_t more = mt_min_u64(size + (held >= 1024 ? held / 8 : 0), MT_WAKE_BLOCK_BYTES - 1);
 	void *fresh;
 
 	mt_assert(size > held);
 	if (size >= MT_GLIBC_MMAP_THRESHOLD)
 		raise_trim(GROWING_BYTES);
-	fresh = asleep_malloc(more >= size && more < MT_WAKE_BLOCK_BYTES ? more : size);
+	fresh = asleep_malloc(more > size ? more : size);
 	if (!fresh)
 		return NULL;
 	memcpy(fresh, ptr, held);

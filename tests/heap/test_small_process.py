@@ -201,3 +201,10 @@ def test_blocks_that_realloc_cuts_beside_a_flagged_page_give_their_memory_back(n
 
 	assert plain < 1000
 	assert shimmed < plain + 1000
+
+
+def test_a_string_that_is_appended_to_is_not_copied_at_each_step(run, env, compile_c):
+	"""From 1.17 MB on it was, until the process took jemalloc's malloc: 520 ms of CPU time, bare 2."""
+	got = run([compile_c("appended.c")], env())
+
+	assert got.returncode == 0 and int(got.stdout) < 150, got
