@@ -402,16 +402,19 @@ struct mt_short_text mt_diagnose_time(double seconds)
 	return mt_text_format("%.0fh", fmin(ceil(minutes / 60), 24));
 }
 
-/* The trend that a verdict waits for; NULL: none. Live memory has to be decided. Beside it either
- * RSS or what is neither live nor free in the heap, and the second one must not grow: the allocator
- * moves RSS, and where live memory moves fast the second one is noise, since the two are not read
- * at the same instant. */
+/* The trend that a verdict waits for; NULL: none. Live memory has to be decided, and whether a rise
+ * of device memory goes on. Beside it either RSS or what is neither live nor free in the heap, and
+ * the second one must not grow: the allocator moves RSS, and where live memory moves fast the
+ * second one is noise, since the two are not read at the same instant. */
 static const struct mt_trend *doubtful(const struct mt_facts *facts, const struct mt_diagnosis *out,
 				       const char **out_name)
 {
 	*out_name = "live memory";
 	if (mt_diagnose_knows_live(facts) && out->live.shape == MT_TREND_UNDECIDED)
 		return &out->live;
+	*out_name = "device memory";
+	if (out->gpu.shape == MT_TREND_UNDECIDED && out->gpu.doubt == MT_TREND_SLOWING)
+		return &out->gpu;
 	*out_name = "RSS";
 	if (out->rss.shape != MT_TREND_UNDECIDED ||
 	    (has_other(facts) && out->other.shape != MT_TREND_UNDECIDED &&

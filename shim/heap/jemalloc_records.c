@@ -47,7 +47,7 @@ bool __wrap_je_edata_cache_init(struct cache *cache, void *base)
 	return __real_je_edata_cache_init(cache, base);
 }
 
-/* ---- the stock ---- */
+/* ---- the stock, and what fills it ---- */
 
 /* What was taken out of jemalloc's caches: records that lie in pages with others which are in use,
  * and pages that went back to the kernel. Both serve before fresh memory does. A forked child may
@@ -125,8 +125,6 @@ static void return_pages(char *from, size_t bytes)
 	mt_lock_unlock(&lock);
 }
 
-/* ---- taking out ---- */
-
 /* Records that lie side by side. */
 static void end_run(char *from, size_t bytes)
 {
@@ -145,15 +143,13 @@ static void end_run(char *from, size_t bytes)
 /* Returns how many it took: 0 if there is none. */
 static size_t take_out(struct cache *cache, size_t most)
 {
+	struct mt_extent *record;
 	char *from = NULL;
 	size_t bytes = 0, count = 0;
 
 	mt_purge_enter();
-	while (count < most && mt_load_relaxed(&cache->count)) {
-		struct mt_extent *record = je_edata_cache_get(NULL, cache);
-
-		if (!record)
-			break;
+	while (count < most && mt_load_relaxed(&cache->count) &&
+	       (record = je_edata_cache_get(NULL, cache))) {
 		mt_assert((uintptr_t)record % MT_EXTENT_RECORD_BYTES == 0);
 		if ((char *)record != from + bytes) {
 			end_run(from, bytes);
