@@ -113,8 +113,12 @@ void mt_object_heap_read(struct mt_object_heap_figures *out, bool exact);
  * leave: called around each step, which a fork must not interrupt; enter returns false: no more. */
 uint64_t mt_object_heap_purge(uint64_t keep_bytes, bool (*enter)(void), void (*leave)(void));
 
+/* Up to this limit address space is left to the program, in bytes: libc's malloc serves it. The
+ * embedded jemalloc needs up to twice as much, and 8 MB more. */
+#define MT_LIMITED_BYTES (4ull << 30)
+
 /* Follows RLIMIT_AS and RLIMIT_DATA; UINT64_MAX: there is none. Gives up reserved address space
- * that was never used, but for a share of the first. */
+ * that was never used, but for a share of the first if that is above MT_LIMITED_BYTES. */
 void mt_object_heap_limit(uint64_t address_bytes, uint64_t data_bytes);
 
 /* grew: called by a thread of the program that has taken another MB of pages, once its block is

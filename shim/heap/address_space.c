@@ -26,6 +26,11 @@ static uint64_t limit_of(int resource)
 	return limit.rlim_cur;
 }
 
+uint64_t mt_address_space_bytes(void)
+{
+	return mt_min_u64(limit_of(RLIMIT_AS), limit_of(RLIMIT_DATA));
+}
+
 /* UINT64_MAX: there is no limit. probe: see mt_jemalloc_unmap_use. */
 static bool use_limits(uint64_t address_bytes, uint64_t data_bytes, int probe)
 {

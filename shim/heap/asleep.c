@@ -41,6 +41,9 @@
 /* libc may give no larger block a mapping of its own */
 #define LARGE_BYTES (64u << 10)
 
+/* why libc's malloc stays */
+#define LIMITED "RLIMIT_AS or RLIMIT_DATA is 4 GB or less"
+
 enum state {
 	UNDECIDED, /* libc serves, until the heap starts */
 	ASLEEP,
@@ -106,7 +109,7 @@ static bool accept_outside(void)
 static MT_COLD bool accept(const void *block)
 {
 	if (!block && mt_address_space_follow())
-		return !wake_patiently();
+		return !wake_patiently() && read_state() != STAYING;
 	switch (mt_glibc_range_add(block)) {
 	case MT_BRK_EXTENDED:
 		mt_thread_counters.next_event_bytes = 0; /* an event with this block */
@@ -184,13 +187,18 @@ static inline bool wakes_for(size_t size)
 }
 
 /* Returns whether the block, which libc has just made, may be handed out; else it goes back to
- * libc, and jemalloc makes one. */
+ * libc, and those of next_ops make one. */
 static inline bool keeps(void *block)
 {
 	if (mt_likely(mt_glibc_range_is_inside(block)) || accept(block))
 		return true;
 	libc.free(block);
 	return false;
+}
+
+static const struct mt_heap_ops *next_ops(void)
+{
+	return read_state() == STAYING ? mt_glibc_accounting_ops() : mt_jemalloc_ops();
 }
 
 static void *asleep_malloc(size_t size)
@@ -200,7 +208,7 @@ static void *asleep_malloc(size_t size)
 	if (wakes_for(size))
 		return mt_jemalloc_ops()->malloc(size);
 	block = libc.malloc(size);
-	return keeps(block) ? mt_glibc_count(block) : mt_jemalloc_ops()->malloc(size);
+	return keeps(block) ? mt_glibc_count(block) : next_ops()->malloc(size);
 }
 
 static void *asleep_calloc(size_t count, size_t size)
@@ -212,7 +220,7 @@ static void *asleep_calloc(size_t count, size_t size)
 	if (!__builtin_mul_overflow(count, size, &bytes) && wakes_for(bytes))
 		return mt_jemalloc_ops()->calloc(count, size);
 	block = libc.calloc(count, size);
-	return keeps(block) ? mt_glibc_count(block) : mt_jemalloc_ops()->calloc(count, size);
+	return keeps(block) ? mt_glibc_count(block) : next_ops()->calloc(count, size);
 }
 
 static void *asleep_memalign(size_t alignment, size_t size)
@@ -222,7 +230,7 @@ static void *asleep_memalign(size_t alignment, size_t size)
 	if (wakes_for(size) || wakes_for(alignment))
 		return mt_jemalloc_ops()->memalign(alignment, size);
 	block = libc.memalign(alignment, size);
-	return keeps(block) ? mt_glibc_count(block) : mt_jemalloc_ops()->memalign(alignment, size);
+	return keeps(block) ? mt_glibc_count(block) : next_ops()->memalign(alignment, size);
 }
 
 static void *asleep_aligned_alloc(size_t alignment, size_t size)
@@ -475,10 +483,6 @@ static bool mlockall_is_imported(void)
 	bool is_found = mt_loader_iterate(look_at_object, NULL) == 1;
 
 	errno = kept;
-	if (is_found)
-		mt_log(MT_LOG_INFO,
-		       "the program imports mlockall: libc's malloc serves, since what jemalloc "
-		       "maps would be locked too");
 	return is_found;
 }
 
@@ -541,25 +545,30 @@ static bool is_refused_by_mlockall(void)
 	return config->allocator == MT_ALLOCATOR_AUTO && mlockall_is_imported();
 }
 
+/* Returns NULL, or why libc's malloc stays. Calls the loader. */
+static const char *find_refusal(void)
+{
+	if (is_refused_by_mlockall())
+		return "the program imports mlockall";
+	return mt_backend_is_limited(config) ? LIMITED : NULL;
+}
+
 /* With all signals blocked: fork takes the lock, and a handler that interrupts its holder may fork.
  */
 static bool wake(void)
 {
-	/* before the lock: it calls the loader */
-	bool is_refused = is_refused_by_mlockall();
+	const char *refusal = find_refusal(); /* before the lock */
 	uint64_t signals = mt_os_block_signals();
 
 	if (!mt_lock_lock_within(&wake_lock, 0)) {
 		mt_os_restore_signals(signals);
 		return false;
 	}
-	if (read_state() == ASLEEP && is_refused) {
-		stay("the program imports mlockall");
-	} else if (read_state() == ASLEEP) {
-		const char *refusal;
-
-		set_state(WAKING);
-		refusal = begin_jemalloc();
+	if (read_state() == ASLEEP) {
+		if (!refusal) {
+			set_state(WAKING);
+			refusal = begin_jemalloc();
+		}
 		if (refusal)
 			stay(refusal);
 	}
@@ -601,6 +610,12 @@ bool mt_asleep_start(const struct mt_config *given_config,
 	if (!ops || mt_glibc_range_is_given_up() || !mt_glibc_check(&libc) ||
 	    !mt_jemalloc_take_key())
 		return false;
+	mt_backend_use_sleeping(config);
+	mt_state_note_heap(mt_backend_identity()->allocator, true);
+	if (mt_backend_is_limited(config)) {
+		stay(LIMITED);
+		return true;
+	}
 	tune_libc();
 	set_state(ASLEEP);
 	mt_heap_serve(ops);

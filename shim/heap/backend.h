@@ -168,6 +168,10 @@ enum mt_backend_choice {
 enum mt_backend_choice mt_backend_choose(const struct mt_config *config,
 					 const struct mt_backend_hooks *hooks);
 
+/* Returns whether libc's malloc shall serve for good, since RLIMIT_AS or RLIMIT_DATA is low: not if
+ * the settings need the embedded jemalloc. Two system calls. Any thread. */
+bool mt_backend_is_limited(const struct mt_config *config);
+
 /* Make libc's malloc, or the next allocator in line, the backend, and fill the identity. Called
  * while the heap starts. */
 void mt_backend_use_sleeping(const struct mt_config *config);

@@ -7,8 +7,10 @@
 #include <sys/auxv.h>
 
 #include "core/log.h"
+#include "core/services.h"
 #include "core/state.h"
 #include "heap/backend.h"
+#include "heap/entries.h"
 #include "heap/glibc.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
@@ -207,11 +209,16 @@ void mt_backend_use_jemalloc(void)
 	mt_state_note_heap(embedded.allocator, true);
 }
 
-/* A setting that the embedded jemalloc or the worker must follow from the first byte on. */
-static bool wakes_at_once(const struct mt_config *config)
+/* A setting that only the embedded jemalloc follows. */
+static bool needs_jemalloc(const struct mt_config *config)
 {
-	return config->allocator == MT_ALLOCATOR_JEMALLOC || config->min_mb == 0 ||
-	       config->prof != MT_PROF_NONE || config->malloc_conf[0] || config->check;
+	return config->allocator == MT_ALLOCATOR_JEMALLOC || config->prof != MT_PROF_NONE ||
+	       config->malloc_conf[0] || config->check;
+}
+
+bool mt_backend_is_limited(const struct mt_config *config)
+{
+	return !needs_jemalloc(config) && mt_address_space_bytes() <= MT_LIMITED_BYTES;
 }
 
 enum mt_backend_choice mt_backend_choose(const struct mt_config *config,
@@ -228,5 +235,7 @@ enum mt_backend_choice mt_backend_choose(const struct mt_config *config,
 					    "taken, whose blocks may reach us");
 		return MT_BACKEND_SYSTEM;
 	}
-	return wakes_at_once(config) ? MT_BACKEND_EMBEDDED : MT_BACKEND_ASLEEP;
+	return needs_jemalloc(config) || (config->min_mb == 0 && !mt_backend_is_limited(config))
+		       ? MT_BACKEND_EMBEDDED
+		       : MT_BACKEND_ASLEEP;
 }

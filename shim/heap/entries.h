@@ -86,6 +86,9 @@ void *mt_dlsym_replace_driver(void *handle, const char *name, const char *versio
  * calls. Takes the purge lock. */
 bool mt_address_space_follow(void);
 
+/* Returns the lower limit in bytes; UINT64_MAX: there is none. Two system calls. */
+uint64_t mt_address_space_bytes(void);
+
 /* For a program that locks all that is mapped: as for a limit, but returns what nobody uses of
  * reserved address space, since it would be locked too. */
 void mt_address_space_limit_locked(void);

@@ -146,13 +146,8 @@ static void freed_large(void)
 static bool serve_embedded(bool at_once, const struct mt_backend_hooks *hooks)
 {
 	mt_account_start(NULL, mt_worker_handle_main_exit);
-	if (at_once)
-		return mt_asleep_begin_awake(mt_config(), hooks);
-	if (!mt_asleep_start(mt_config(), hooks))
-		return false;
-	mt_backend_use_sleeping(mt_config());
-	mt_state_note_heap(mt_backend_identity()->allocator, true);
-	return true;
+	return at_once ? mt_asleep_begin_awake(mt_config(), hooks)
+		       : mt_asleep_start(mt_config(), hooks);
 }
 
 static void serve_system(const struct mt_backend_hooks *hooks)

@@ -465,8 +465,10 @@ static void narrow(size_t bytes)
 
 void mt_objects_limit(uint64_t address_bytes, uint64_t data_bytes)
 {
+	uint64_t spare = address_bytes > MT_LIMITED_BYTES ? address_bytes / SPARE_SHARE : 0;
+
 	if (address_bytes != UINT64_MAX)
-		mt_object_pages_shrink(address_bytes / SPARE_SHARE, narrow);
+		mt_object_pages_shrink(spare, narrow);
 	if (data_bytes != UINT64_MAX)
 		mt_object_pages_limit(data_bytes);
 }

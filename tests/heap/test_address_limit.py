@@ -10,11 +10,46 @@ WAYS = [(limit, blocks, "first") for limit in ("as", "data") for blocks in ("lar
 WAYS += [("as", "small", "full"), ("as", "small", "freed"), ("as", "large", "child")]
 
 
+@pytest.mark.parametrize("how", ["grown", "small", "mixed", "threads"])
+@pytest.mark.parametrize("limit, megabytes", [("as", 60), ("as", 400), ("data", 60), ("data", 2000)])
+def test_a_program_under_a_limit_gets_what_it_gets_without_the_library(run, env, bare, compile_c, limit, megabytes, how):
+	"""jemalloc served it: a buffer could grow to 19 of 60 MB, to 191 of 400, where libc's moves it without a copy."""
+	program = [compile_c("most_at_limit.c", "-pthread"), limit, megabytes, how]
+	without, got = (int(run(program, settings).stdout) for settings in (bare, env()))
+
+	assert got > without - 8, (without, got)
+
+
+LIMITED = r"""
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (100 << 20,) * 2)
+MAKE = {"buffer": lambda: bytes(1 << 16), "list": lambda: [None] * 8192, "blocks": lambda: (bytes(1 << 16),)}[sys.argv[1]]
+held, rounds = (bytearray() if sys.argv[1] == "buffer" else []), 0
+try:
+	while True:
+		held += MAKE()
+		rounds += 1
+except MemoryError:
+	pass
+sys.stdout.write(str(rounds // 16))
+"""
+
+
+@pytest.mark.parametrize("what", ["buffer", "list", "blocks"])
+@pytest.mark.parametrize("when", ["before", "in"])
+def test_python_under_a_limit_gets_what_it_gets_without_the_library(run, env, bare, what, when):
+	"""An eighth of the limit stayed reserved for Python's objects, beside what jemalloc needs: 25 MB of 100 for 82."""
+	shell = ["sh", "-c", ("ulimit -v 102400; " if when == "before" else "") + 'exec "$@"', "sh"]
+	without, got = (int(run([*shell, PYTHON, "-c", LIMITED, what], settings).stdout) for settings in (bare, env()))
+
+	assert got > without - 12, (without, got)
+
+
 @pytest.mark.parametrize("limit, blocks, when", WAYS, ids=list(map("-".join, WAYS)))
 def test_address_space_can_be_mapped_again_once_all_blocks_are_freed(run, env, compile_c, limit, blocks, when):
 	"""jemalloc kept all of it mapped for itself: no mapping, no thread, no library, for good."""
 	program = [compile_c("address_limit.c"), limit, blocks, when]
-	got = run(program, env())
+	got = run(program, env(ALLOCATOR="jemalloc"))
 
 	assert got.returncode == 0, got.stderr
 	_, mapped_mb, threads = map(int, got.stdout.split())
@@ -23,7 +58,7 @@ def test_address_space_can_be_mapped_again_once_all_blocks_are_freed(run, env, c
 
 def test_threads_that_fill_and_free_the_limit_in_turns_end_well(run, env, compile_c):
 	"""What jemalloc mapped into a hole for one arena was joined with a free extent of another arena."""
-	got = run([compile_c("threads_at_limit.c", "-pthread"), 16], env(), timeout=120)
+	got = run([compile_c("threads_at_limit.c", "-pthread"), 16], env(ALLOCATOR="jemalloc"), timeout=120)
 
 	assert got.stdout == "16\n", got.stderr
 
@@ -40,7 +75,7 @@ def test_blocks_keep_their_bytes_under_a_far_limit_that_is_no_round_number(run, 
 @pytest.mark.parametrize("threads, limit", [(8, "as"), (8, "data"), pytest.param(150, "as", marks=pytest.mark.long)])
 def test_what_many_threads_had_at_the_limit_serves_larger_blocks_and_a_thread_afterwards(run, env, compile_c, threads, limit):
 	"""Each arena kept the pieces that it had mapped one by one: 300 kB were refused for good, and no thread could start."""
-	got = run([compile_c("filled_limit.c", "-pthread"), threads, limit], env(), timeout=120)
+	got = run([compile_c("filled_limit.c", "-pthread"), threads, limit], env(ALLOCATOR="jemalloc"), timeout=120)
 
 	assert got.returncode == 0 and got.stdout.count("yes") == 17, got.stdout
 
@@ -56,7 +91,7 @@ def test_threads_that_free_memory_of_others_in_their_end_leave_nothing_behind(ru
 
 SURVIVES = r"""
 import mmap, resource, sys, threading
-kind, what = sys.argv[1:]
+kind, what, mapped_mb = sys.argv[1:]
 resource.setrlimit(getattr(resource, "RLIMIT_" + kind), (400 << 20,) * 2)
 MAKE = {"bytes": lambda: bytearray(1 << 20), "objects": lambda: [(i, str(i)) for i in range(1000)],
         "dicts": lambda: {i: [i] for i in range(20000)}}[what]
@@ -73,14 +108,16 @@ threads = [threading.Thread(target=int) for _ in range(10)]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
 import decimal, lzma, multiprocessing, sqlite3, ssl
-mmap.mmap(-1, 170 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+mmap.mmap(-1, int(mapped_mb) << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
 print(count > 100, "lives")
 """
 
 
+@pytest.mark.parametrize("allocator, mapped_mb", [("auto", 100), ("jemalloc", 170)])
 @pytest.mark.parametrize("limit, what", [("AS", "bytes"), ("AS", "objects"), ("AS", "dicts"), ("DATA", "objects")])
-def test_python_maps_imports_and_starts_threads_after_a_memory_error(run, env, limit, what):
-	got = run([PYTHON, "-c", SURVIVES, limit, what], env(), timeout=120)
+def test_python_maps_imports_and_starts_threads_after_a_memory_error(run, env, limit, what, allocator, mapped_mb):
+	"""auto: libc's malloc, which may reserve 64 MB for a second thread's arena."""
+	got = run([PYTHON, "-c", SURVIVES, limit, what, mapped_mb], env(ALLOCATOR=allocator), timeout=120)
 
 	assert got.stdout == "True lives\n", got.stderr
 
@@ -151,7 +188,8 @@ def test_a_program_that_fills_and_frees_in_rounds_under_a_far_limit_has_no_more_
 def test_a_program_that_reuses_its_blocks_pays_nothing_for_a_limit_that_is_far(run, env, compile_c, limit):
 	"""Each 64th part of the limit that was freed was purged, however much could still be mapped: 2 million page faults for 37,000."""
 	program = [compile_c("reused_blocks.c"), 40]
-	free, limited = (int(run(["sh", "-c", f'{command}exec "$@"', "sh", *program], env(MT_BUDGET_PCT=0), timeout=60).stdout)
+	settings = env(ALLOCATOR="jemalloc", BUDGET_PCT=0)
+	free, limited = (int(run(["sh", "-c", f'{command}exec "$@"', "sh", *program], settings, timeout=60).stdout)
 	                 for command in ("", f"ulimit {limit} 1000000; "))
 
 	assert limited < 10 * free, (limited, free)
