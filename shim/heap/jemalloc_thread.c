@@ -60,7 +60,7 @@ static MT_TLS bool has_asked_for_arena;
  * events, each of 64 KiB that it has allocated or freed. Until then it is one that has disabled its
  * cache. docs/decisions/0082. */
 #define LATE_THREADS       64u
-#define EVENTS_UNTIL_CACHE 4u
+#define EVENTS_UNTIL_CACHE 8u
 
 static MT_TLS unsigned events_until_cache;
 static MT_TLS bool cache_is_made; /* and jemalloc is yet to be told */
