@@ -445,7 +445,7 @@ void mt_block_move(struct mt_context *context, struct mt_block *block, enum mt_b
 	block->state = (uint8_t)to;
 	if (to == MT_BLOCK_IDLE) {
 		mt_bins_add(context->idle, block);
-		mt_line_append(&context->idle_line, block);
+		mt_line_insert(&context->idle_line, block, context->idle_line.last);
 	}
 	if (is_known)
 		count(&context->counters, block, 1);

@@ -142,10 +142,8 @@ enum mt_fence_status mt_fence_settle(struct mt_context *context, struct mt_block
 		mt_block_move(context, block, MT_BLOCK_IDLE);
 	} else if (!is_new || status == MT_FENCE_NOT_YET) {
 		block->state = MT_BLOCK_PENDING;
-		if (is_new)
-			mt_line_append(&context->pending_line, block);
-		else
-			mt_line_prepend(&context->pending_line, block);
+		mt_line_insert(&context->pending_line, block,
+			       is_new ? context->pending_line.last : NULL);
 		if (is_new && context->pending_line.first != block)
 			(void)mt_pending_poll(context, 2);
 	}
