@@ -433,38 +433,30 @@ void mt_pool_note_retry(int device)
 
 /* ---- what a device has left ---- */
 
-/* The context is held. */
-static bool ask_context(struct mt_context *context, uint64_t *out_free_bytes,
-			uint64_t *out_total_bytes)
-{
-	size_t free_bytes = 0, total_bytes = 0;
-	int result;
-	bool was_pushed = mt_context_push(context, &result);
-
-	if (result == MT_CU_SUCCESS)
-		result = mt_pool_driver()->cuMemGetInfo_v2(&free_bytes, &total_bytes);
-	mt_context_pop(was_pushed);
-	if (result != MT_CU_SUCCESS)
-		return false;
-	*out_free_bytes = free_bytes;
-	*out_total_bytes = total_bytes;
-	return true;
-}
-
 bool mt_pool_read_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
 {
-	bool known = false;
-	int mode;
+	size_t free_bytes = 0, total_bytes = 0;
+	int mode, result = MT_CU_NOT_FOUND;
 
 	if (!mt_pool_is_up() || !mt_pool_driver()->cuMemGetInfo_v2)
 		return false;
 	mode = mt_driver_relax(mt_pool_driver());
 	MT_EACH_HELD_CONTEXT(context, device)
 	{
-		if (!known && mt_context_health(context) < MT_CONTEXT_DEAD &&
-		    !mt_context_is_ending(context))
-			known = ask_context(context, out_free_bytes, out_total_bytes);
+		bool was_pushed;
+
+		if (result == MT_CU_SUCCESS || mt_context_health(context) >= MT_CONTEXT_DEAD ||
+		    mt_context_is_ending(context))
+			continue;
+		was_pushed = mt_context_push(context, &result);
+		if (result == MT_CU_SUCCESS)
+			result = mt_pool_driver()->cuMemGetInfo_v2(&free_bytes, &total_bytes);
+		mt_context_pop(was_pushed);
 	}
 	mt_driver_restore(mt_pool_driver(), mode);
-	return known;
+	if (result == MT_CU_SUCCESS) {
+		*out_free_bytes = free_bytes;
+		*out_total_bytes = total_bytes;
+	}
+	return result == MT_CU_SUCCESS;
 }
