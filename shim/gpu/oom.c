@@ -209,8 +209,7 @@ static uint64_t next_ns(void)
 	return pending_count() ? failures[0].since_ns + MT_OOM_PATIENCE_NS : UINT64_MAX;
 }
 
-/* all: the process ends. Returns when the next one expires. */
-static uint64_t expire(uint64_t now_ns, bool all)
+uint64_t mt_oom_tick(uint64_t now_ns)
 {
 	struct failure final;
 	uint64_t at_ns;
@@ -218,7 +217,7 @@ static uint64_t expire(uint64_t now_ns, bool all)
 
 	do {
 		mt_lock_lock(&lock);
-		is_found = pending_count() && (all || now_ns >= next_ns());
+		is_found = pending_count() && now_ns >= next_ns();
 		if (is_found)
 			final = take(0);
 		at_ns = next_ns();
@@ -227,11 +226,6 @@ static uint64_t expire(uint64_t now_ns, bool all)
 			finalize(&final);
 	} while (is_found);
 	return at_ns;
-}
-
-uint64_t mt_oom_tick(uint64_t now_ns)
-{
-	return mt_oom_is_pending() ? expire(now_ns, false) : UINT64_MAX;
 }
 
 /* ---- the report ---- */
@@ -257,7 +251,7 @@ bool mt_oom_has_report(void)
 	return mt_load_relaxed(&stage) == STAGE_WAITING;
 }
 
-/* Takes the report that is waiting; false: there is none. end_report must follow true. */
+/* Takes the report that is waiting; false: there is none. */
 static bool take_report(struct mt_stats_oom *out)
 {
 	bool found;
@@ -269,13 +263,6 @@ static bool take_report(struct mt_stats_oom *out)
 		mt_store_relaxed(&stage, STAGE_REPORTING);
 	mt_lock_unlock(&lock);
 	return found;
-}
-
-static void end_report(void)
-{
-	mt_lock_lock(&lock);
-	mt_store_relaxed(&stage, STAGE_NONE);
-	mt_lock_unlock(&lock);
 }
 
 /* The end of the process would end the thread that reports, in the middle of a line or before the
@@ -308,14 +295,16 @@ void mt_oom_finish(bool at_end)
 	struct mt_stats_oom oom;
 
 	if (at_end)
-		(void)expire(0, true);
+		(void)mt_oom_tick(UINT64_MAX);
 	if (take_report(&oom)) {
 		if (!at_end)
 			add_others(&oom);
 		oom.framework_idle_bytes = mt_interpreter_framework_idle_bytes((int)oom.device);
 		print(&oom);
 		mt_publish_add_oom(&oom);
-		end_report();
+		mt_lock_lock(&lock);
+		mt_store_relaxed(&stage, STAGE_NONE);
+		mt_lock_unlock(&lock);
 	} else if (at_end) {
 		wait_for_report();
 	}

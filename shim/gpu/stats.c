@@ -383,24 +383,21 @@ static bool flush(struct writer *writer)
 	return true;
 }
 
-static bool add_entry(struct writer *writer, const struct mt_blocks_entry *entry)
-{
-	if (writer->head.entries_count == MT_BLOCKS_MAX) {
-		writer->head.left_out_count++;
-		return true;
-	}
-	buffer[writer->filled++] = *entry;
-	writer->head.entries_count++;
-	return writer->filled < sizeof(buffer) / sizeof(buffer[0]) || flush(writer);
-}
-
 static void add_block(struct mt_block *block, void *to)
 {
 	struct writer *writer = to;
 	struct mt_blocks_entry entry;
 
-	if (!writer->has_failed && mt_gpu_stats_copy_block(block, &entry))
-		writer->has_failed = !add_entry(writer, &entry);
+	if (writer->has_failed || !mt_gpu_stats_copy_block(block, &entry))
+		return;
+	if (writer->head.entries_count == MT_BLOCKS_MAX) {
+		writer->head.left_out_count++;
+		return;
+	}
+	buffer[writer->filled++] = entry;
+	writer->head.entries_count++;
+	if (writer->filled == sizeof(buffer) / sizeof(buffer[0]))
+		writer->has_failed = !flush(writer);
 }
 
 /* The entries first; the head when its figures are known. */
