@@ -198,13 +198,6 @@ static int end(struct mt_unpooled_record *record, int result, const struct made 
 	return result;
 }
 
-/* After the driver's free. taken: the record from before it; NULL: none. */
-static int end_free(int result, struct mt_unpooled_record *taken)
-{
-	mt_unpooled_end_free(taken, result == MT_CU_SUCCESS);
-	return result;
-}
-
 /* ---- cuMemAlloc and cuMemFree ---- */
 
 int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)
@@ -232,7 +225,7 @@ int cuMemFree_v2(uint64_t dptr)
 		return result;
 	/* managed, pitched and async memory may be freed by this too */
 	taken = mt_unpooled_take(MT_UNPOOLED_direct, dptr);
-	return end_free(call_driver(cuMemFree_v2, dptr), taken);
+	return mt_unpooled_end_free(taken, call_driver(cuMemFree_v2, dptr));
 }
 
 /* ---- what else the driver allocates and frees ---- */
@@ -256,7 +249,7 @@ static uint64_t range_bytes(uint64_t dptr)
 }
 
 #define X(symbol, parameters, version, arguments, text, of_kind, is_valid, on_device, asked,       \
-	  its_key, its_bytes, is_of_graph)                                                         \
+	  its_key, its_bytes, of_stream, is_ptsz)                                                  \
 	int symbol parameters                                                                      \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
@@ -274,7 +267,7 @@ static uint64_t range_bytes(uint64_t dptr)
 		if (result == MT_CU_SUCCESS) {                                                     \
 			made.is.key = (uint64_t)(uintptr_t)(its_key);                              \
 			made.is.bytes = its_bytes;                                                 \
-			made.is_node = is_of_graph;                                                \
+			made.is_node = is_capturing(of_stream, is_ptsz);                           \
 		}                                                                                  \
 		return end(record, result, &made);                                                 \
 	}
@@ -290,13 +283,13 @@ MT_DRIVER_ALLOCATIONS(X)
 		if (!mt_wrapper_is_on())                                                           \
 			return call_driver(symbol, freed);                                         \
 		taken = mt_unpooled_take(MT_UNPOOLED_##kind, (uint64_t)(uintptr_t)freed);          \
-		return end_free(try_driver(-1, 0, symbol, freed), taken);                          \
+		return mt_unpooled_end_free(taken, try_driver(-1, 0, symbol, freed));              \
 	}
 MT_DRIVER_FREES(X)
 #undef X
 
 /* The driver also frees memory of cuMemAlloc in stream order: a block of the pool is the driver's
- * from here on. *out_taken: its record for end_free. Returns false for a block that the program has
+ * from here on. *out_taken: its record. Returns false for a block that the program has
  * freed already. */
 static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_taken)
 {
@@ -327,7 +320,7 @@ static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_tak
 			return call_driver(name, dptr, stream);                                    \
 		if (!before_free_async(dptr, &taken))                                              \
 			return MT_CU_INVALID_VALUE;                                                \
-		return end_free(call_driver(name, dptr, stream), taken);                           \
+		return mt_unpooled_end_free(taken, call_driver(name, dptr, stream));               \
 	}
 MT_DRIVER_ASYNC_FREES(X)
 #undef X
@@ -573,6 +566,7 @@ static struct CUctx_st *primary_of(int device)
 }
 
 struct ending {
+	struct primary_count *counted; /* a release that is not the last: nothing ends */
 	bool is_gated;
 	struct CUctx_st *context; /* NULL: nothing ends */
 	unsigned long long id;
@@ -675,37 +669,25 @@ static struct ending pause_primary(int device)
 	return begin_end(primary_of(device));
 }
 
-/* Counts one down. Returns false if nothing is left: the release may be the last. Else
- * finish_counted follows. */
-static bool begin_counted(struct primary_count *count)
-{
-	uint32_t retained;
-
-	if (!count)
-		return false;
-	atomic_fetch_add(&count->releasing, 1);
-	retained = mt_load_seq(&count->retained);
-	while (retained > 0 &&
-	       !atomic_compare_exchange_weak_explicit(&count->retained, &retained, retained - 1,
-						      memory_order_seq_cst, memory_order_seq_cst))
-		;
-	if (retained <= 1)
-		atomic_fetch_sub(&count->releasing, 1);
-	return retained > 1;
-}
-
-static void finish_counted(struct primary_count *count, int result)
-{
-	if (result != MT_CU_SUCCESS)
-		atomic_fetch_add(&count->retained, 1);
-	atomic_fetch_sub(&count->releasing, 1);
-}
-
-static struct ending before_last(int device)
+/* Counts one down. If nothing is left the release may be the last. */
+static struct ending begin_release(int device)
 {
 	struct primary_count *count = count_of(device);
-	struct ending ending = pause_primary(device);
+	uint32_t retained;
+	struct ending ending;
 
+	if (count) {
+		atomic_fetch_add(&count->releasing, 1);
+		retained = mt_load_seq(&count->retained);
+		while (retained > 0 && !atomic_compare_exchange_weak_explicit(
+					       &count->retained, &retained, retained - 1,
+					       memory_order_seq_cst, memory_order_seq_cst))
+			;
+		if (retained > 1)
+			return (struct ending){.counted = count};
+		atomic_fetch_sub(&count->releasing, 1);
+	}
+	ending = pause_primary(device);
 	for (unsigned round = 0; count && mt_load_seq(&count->releasing) > 0; round++)
 		mt_driver_wait_round(round);
 	return ending;
@@ -713,12 +695,18 @@ static struct ending before_last(int device)
 
 /* Another thread may have retained the next context already: active, with the same handle, but
  * another id. */
-static void after_last(const struct ending *ending, int device, int result)
+static void finish_release(const struct ending *ending, int device, int result)
 {
-	bool is_over =
-		!is_active(device) || (ending->context && id_of(ending->context) != ending->id);
-
-	finish(ending, device, result == MT_CU_SUCCESS && is_over);
+	if (ending->counted) {
+		if (result != MT_CU_SUCCESS)
+			atomic_fetch_add(&ending->counted->retained, 1);
+		atomic_fetch_sub(&ending->counted->releasing, 1);
+		return;
+	}
+	finish(ending, device,
+	       result == MT_CU_SUCCESS &&
+		       (!is_active(device) ||
+			(ending->context && id_of(ending->context) != ending->id)));
 }
 
 #define X(name, parameters, version)                                                               \
@@ -726,20 +714,14 @@ static void after_last(const struct ending *ending, int device, int result)
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
 		FORBID_CANCEL;                                                                     \
-		struct ending ending = {.is_gated = false};                                        \
-		bool is_counted;                                                                   \
+		struct ending ending;                                                              \
 		int result;                                                                        \
                                                                                                    \
 		if (!mt_wrapper_is_on()) /* a forked child: calls in flight are the parent's */    \
 			return call_driver(name, device);                                          \
-		is_counted = begin_counted(count_of(device));                                      \
-		if (!is_counted)                                                                   \
-			ending = before_last(device);                                              \
+		ending = begin_release(device);                                                    \
 		result = call_driver(name, device);                                                \
-		if (is_counted)                                                                    \
-			finish_counted(count_of(device), result);                                  \
-		else                                                                               \
-			after_last(&ending, device, result);                                       \
+		finish_release(&ending, device, result);                                           \
 		return result;                                                                     \
 	}
 MT_DRIVER_PRIMARY_RELEASES(X)
