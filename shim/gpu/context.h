@@ -18,7 +18,7 @@
 #include "gpu/driver.h"
 #include "gpu/blocks.h"
 
-/* ---- the settings of the pool, and what it calls of other parts ---- */
+/* ---- how the pool works ---- */
 
 /* Ordered by how much the pool does. A mode function never returns UNDECIDED: that is a device
  * without an allocation. */
@@ -27,16 +27,9 @@ enum mt_pool_mode { MT_POOL_UNDECIDED, MT_POOL_ACCOUNT, MT_POOL_POOL };
 /* devices with figures of their own; those beyond share the last */
 #define MT_POOL_DEVICES 16
 
-struct mt_pool_settings {
-	/* a ready block unused for so long is released; 0: only when asked */
-	uint64_t decay_ms;
-	/* with less than this share of the device's memory free the worker releases what is idle;
-	 * 0: off */
-	uint64_t low_free_pct;
-	/* Decides a context's mode at its first allocation, and sets whether a free waits as the
-	 * driver's does. Called with no lock held. NULL: POOL, and it does not. */
-	enum mt_pool_mode (*mode)(bool *out_waits);
-};
+/* Decides a context's mode at its first allocation, and sets whether a free waits as the driver's
+ * does. Called with no lock held. NULL: POOL, and it does not. */
+typedef enum mt_pool_mode (*mt_pool_mode_fn)(bool *out_waits);
 
 /* ---- contexts and devices ---- */
 
@@ -136,11 +129,11 @@ struct mt_pool {
 	/* contexts may use blocks of other devices, through peer access or a copy. Order: none
 	 * needed, the thread that set it frees the block or tells the one that does */
 	_Atomic bool is_joined;
-	/* mt_pool_pause_release; order: none needed, one more block does no harm */
+	/* while set, by any thread, mt_pool_tick and mt_pool_trim release no further block and return
+	 * after the current one; order: none needed, one more block does no harm */
 	_Atomic bool pauses_release;
-	enum mt_pool_mode (*_Atomic mode)(bool *out_waits);
-	_Atomic bool waits; /* a free waits as the driver's does (mt_pool_settings) */
-	_Atomic uint64_t decay_ms, low_free_pct;
+	_Atomic(mt_pool_mode_fn) mode;
+	_Atomic bool waits; /* a free waits as the driver's does */
 	struct mt_pool_device devices[MT_POOL_DEVICES];
 	struct mt_context contexts[MT_CONTEXTS];
 	/* for a thread that takes a slot of `contexts` or frees it */
@@ -205,7 +198,7 @@ struct CUctx_st *mt_context_primary(int device);
  * which keeps one from ending meanwhile; no lock is held. */
 bool mt_context_is_single(struct mt_context *context);
 
-/* Asks mt_pool_settings.mode; keeps whether a free waits. */
+/* Asks the function of mt_pool_start; keeps whether a free waits. */
 enum mt_pool_mode mt_context_ask_mode(void);
 
 /* Returns false on a thread on which the driver runs a host function of the program: it permits no

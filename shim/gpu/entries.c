@@ -128,13 +128,6 @@ static int device_of(uint64_t dptr)
 
 /* ---- what wrappers begin and end with ---- */
 
-/* Returns a record for what the driver is about to allocate; NULL: it goes unrecorded. */
-static struct mt_unpooled_record *begin(void)
-{
-	mt_context_register(); /* its work may use the pool's blocks, even if it has none */
-	return mt_unpooled_reserve();
-}
-
 static MT_COLD void report(const char *function, int result, uint64_t bytes, int device)
 {
 	size_t free_bytes = 0;
@@ -261,7 +254,9 @@ static uint64_t range_bytes(uint64_t dptr)
 			return call_driver(symbol, ARGUMENTS arguments);                           \
 		made.is.device = on_device;                                                        \
 		made.asked_bytes = asked;                                                          \
-		record = begin();                                                                  \
+		/* its work may use the pool's blocks, even if it has none */                      \
+		mt_context_register();                                                             \
+		record = mt_unpooled_reserve();                                                    \
 		result =                                                                           \
 			try_driver(made.is.device, made.asked_bytes, symbol, ARGUMENTS arguments); \
 		if (result == MT_CU_SUCCESS) {                                                     \
@@ -553,18 +548,6 @@ static unsigned long long id_of(struct CUctx_st *context)
 	return call_driver(cuCtxGetId, context, &id) == MT_CU_SUCCESS ? id : 0;
 }
 
-/* Returns the primary context of a device; NULL: it is not active. The gate is closed. If another
- * thread of the program has released it meanwhile, which then saw it alive, it ends here. */
-static struct CUctx_st *primary_of(int device)
-{
-	struct CUctx_st *primary = mt_context_primary(device);
-
-	if (!primary || is_active(device))
-		return primary;
-	mt_context_ended(primary, MT_ANY_INIT);
-	return NULL;
-}
-
 struct ending {
 	struct primary_count *counted; /* a release that is not the last: nothing ends */
 	bool is_gated;
@@ -661,12 +644,21 @@ static void count_retain(int device, int result)
 RETRIED_WRAPPER(cuDevicePrimaryCtxRetain, (struct CUctx_st * *context, int device),
 		(context, device), device, (void)0, count_retain(device, result))
 
+/* If another thread of the program has released the primary context meanwhile, which then saw it
+ * alive, it ends here. */
 static struct ending pause_primary(int device)
 {
+	struct CUctx_st *primary;
+
 	if (!mt_wrapper_is_on() || !is_active(device))
 		return (struct ending){.is_gated = false};
 	mt_capture_gate_close();
-	return begin_end(primary_of(device));
+	primary = mt_context_primary(device);
+	if (primary && !is_active(device)) {
+		mt_context_ended(primary, MT_ANY_INIT);
+		primary = NULL;
+	}
+	return begin_end(primary);
 }
 
 /* Counts one down. If nothing is left the release may be the last. */
@@ -746,8 +738,10 @@ MT_DRIVER_PRIMARY_RESETS(X)
 
 /* ---- green contexts ---- */
 
-/* Before the call: from its return on, work may run that no event of the pool sees. No event is
- * being recorded then, and none is any more. */
+/* Before the call: from its return on, work may run that no event of the pool sees, and that may use
+ * the blocks of every device. No event is being recorded then, and none is any more. What is cached
+ * was freed before: its fences cover all work that may use it. The next tick releases it, since here
+ * it would make the program wait. */
 static void note_green(void)
 {
 	KEEP_ERRNO;
@@ -756,7 +750,7 @@ static void note_green(void)
 	if (!mt_wrapper_is_on())
 		return;
 	mt_capture_gate_close();
-	mt_pool_note_green_context();
+	mt_store_relaxed(&mt_pool.is_mixed, true);
 	mt_capture_gate_open();
 }
 
@@ -777,20 +771,16 @@ MT_DRIVER_RETRIED(X)
 
 #define MT_ANY UINT64_MAX
 
-static MT_COLD void note_copy(uint64_t to, uint64_t from)
-{
-	int here = current_device();
-
-	if (to == MT_ANY || (to && device_of(to) != here) || (from && device_of(from) != here))
-		mt_context_join_devices();
-}
-
 static void before_copy(uint64_t to, uint64_t from)
 {
 	KEEP_ERRNO;
+	int here;
 
-	if (mt_unlikely(!has_one_device()) && mt_wrapper_is_on())
-		note_copy(to, from);
+	if (mt_likely(has_one_device()) || !mt_wrapper_is_on())
+		return;
+	here = current_device();
+	if (to == MT_ANY || (to && device_of(to) != here) || (from && device_of(from) != here))
+		mt_context_join_devices();
 }
 
 #define X(name, parameters, version, arguments, to, from)                                          \

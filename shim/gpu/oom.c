@@ -193,8 +193,6 @@ bool mt_oom_has_failed(void)
 {
 	bool has;
 
-	if (!mt_oom_is_pending())
-		return false;
 	mt_lock_lock(&lock);
 	has = find_own() < pending_count();
 	mt_lock_unlock(&lock);

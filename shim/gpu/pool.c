@@ -10,13 +10,7 @@
 /* pending blocks that a search asks about: about a millisecond */
 #define POLL_MAX 1024
 
-/* ---- start, settings, fork ---- */
-
-MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
-{
-	mt_store_relaxed(&mt_pool.decay_ms, settings->decay_ms);
-	mt_store_relaxed(&mt_pool.low_free_pct, settings->low_free_pct);
-}
+/* ---- start, fork ---- */
 
 static void forget_everything(void)
 {
@@ -31,7 +25,7 @@ static void forget_everything(void)
 	mt_lock_reset(&mt_pool.slots_lock);
 }
 
-MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_settings *settings)
+MT_COLD void mt_pool_start(const struct mt_driver *driver, mt_pool_mode_fn mode)
 {
 	bool has_current = driver->cuCtxGetCurrent && driver->cuCtxPushCurrent_v2 &&
 			   driver->cuCtxPopCurrent_v2;
@@ -40,8 +34,7 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 			  driver->cuThreadExchangeStreamCaptureMode;
 
 	forget_everything();
-	mt_pool_configure(settings);
-	mt_store_relaxed(&mt_pool.mode, settings->mode);
+	mt_store_relaxed(&mt_pool.mode, mode);
 	mt_store_relaxed(&mt_pool.waits, false);
 	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */
@@ -334,15 +327,6 @@ MT_COLD void mt_pool_update_mode(void)
 							      MT_POOL_ACCOUNT, memory_order_relaxed,
 							      memory_order_relaxed);
 	}
-}
-
-/* No event of another context sees the work of a green context, which may use the blocks of every
- * device. What is cached was freed before: its fences cover all work that may use it. The next tick
- * releases it, since here it would make the program wait. */
-MT_COLD void mt_pool_note_green_context(void)
-{
-	if (mt_pool_is_up())
-		mt_store_relaxed(&mt_pool.is_mixed, true);
 }
 
 /* ---- usage ---- */

@@ -23,12 +23,8 @@
 
 #include "gpu/context.h"
 
-/* Starts the pool: once, before any other call; copies the settings. Tests call it again, with
- * no other thread in it. */
-void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_settings *settings);
-
-/* Applies changed settings; `mode` stays. */
-void mt_pool_configure(const struct mt_pool_settings *settings);
+/* Starts the pool: once, before any other call. Tests call it again, with no other thread in it. */
+void mt_pool_start(const struct mt_driver *driver, mt_pool_mode_fn mode);
 
 /* cuMemAlloc. Sizes of 0 and NULL outputs go to the driver. If the driver is out of memory the
  * pool gives back and tries again (gpu/release.c). Returns the driver's result. */
@@ -48,10 +44,6 @@ bool mt_pool_disown(uint64_t dptr);
 /* Returns whether a block of the pool has this base; its size as asked for, and whether the program
  * has freed it. */
 bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached);
-
-/* Green contexts exist: events of a context do not see their work, so nothing is pooled any more.
- * Makes no call to the driver. */
-void mt_pool_note_green_context(void);
 
 /* Asks the mode function again: contexts that pool only account from now on if it says so. */
 void mt_pool_update_mode(void);
@@ -120,7 +112,7 @@ struct mt_release {
 	uint64_t bytes;          /* or as many bytes as the driver charges for (mt_block_charge) */
 	uint64_t freed_until_ns; /* only blocks freed by then */
 	bool is_decay;
-	/* The program does not wait for it: stops at mt_pool_pause_release and during a capture.
+	/* The program does not wait for it: stops at mt_pool.pauses_release and during a capture.
 	 * Else not, as the driver has just let the program allocate. */
 	bool is_background;
 };
@@ -172,10 +164,6 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms);
 
 /* Releases everything that is ready on the device (MT_ANY_DEVICE: on all); returns the bytes. */
 uint64_t mt_pool_trim(int device);
-
-/* While paused, the two functions above release no further block and return after the current one.
- * Any thread. The program's own calls go on. */
-void mt_pool_pause_release(bool held);
 
 /* ---- the driver is out of memory: releases what the pool holds of the device, step by step, while
  * the caller tries its call again. Any thread, no lock held. From begin to end the thread is not

@@ -1,4 +1,5 @@
 /* gpu/release.c -- when cached blocks go back to the driver, and how (gpu/pool.h). */
+#include "core/config.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -290,7 +291,7 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes, uint64_t n
  * held. */
 static bool is_low(const struct mt_context *context)
 {
-	uint64_t pct = mt_load_relaxed(&mt_pool.low_free_pct), free_bytes, total_bytes;
+	uint64_t pct = mt_config()->cuda_low_pct, free_bytes, total_bytes;
 
 	return pct && mt_pool_read_memory(mt_context_ordinal(context), &free_bytes, &total_bytes) &&
 	       free_bytes < total_bytes / 100 * pct;
@@ -299,7 +300,7 @@ static bool is_low(const struct mt_context *context)
 /* Releases the idle blocks of the context that are due; counts `limit` down. */
 static uint64_t release_due(struct mt_context *context, uint64_t now_ns, uint32_t *limit)
 {
-	uint64_t decay_ns = mt_load_relaxed(&mt_pool.decay_ms) * MT_NS_PER_MS, released_bytes;
+	uint64_t decay_ns = mt_config()->cuda_decay_ms * MT_NS_PER_MS, released_bytes;
 	struct mt_release rule = mt_release_all();
 
 	mt_pending_check(context, POLL_MAX);
@@ -318,7 +319,7 @@ static uint64_t release_due(struct mt_context *context, uint64_t now_ns, uint32_
 
 static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t limit)
 {
-	uint64_t decay_ms = mt_load_relaxed(&mt_pool.decay_ms);
+	uint64_t decay_ms = mt_config()->cuda_decay_ms;
 	uint64_t next = UINT64_MAX;
 
 	mt_lock_lock(&context->lock);
@@ -329,7 +330,7 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t li
 		next = decay_ms == 0       ? WATCH_MS
 		       : age_ms < decay_ms ? decay_ms - age_ms + 1
 					   : AGAIN_MS;
-		if (next > WATCH_MS && mt_load_relaxed(&mt_pool.low_free_pct))
+		if (next > WATCH_MS && mt_config()->cuda_low_pct)
 			next = WATCH_MS;
 		if (!mt_context_pools(context) || mt_context_has_shortage(context))
 			next = AGAIN_MS;
@@ -394,11 +395,6 @@ static uint64_t release_ready(int device, bool is_background)
 uint64_t mt_pool_trim(int device)
 {
 	return mt_pool_is_up() && !mt_capture_is_open() ? release_ready(device, true) : 0;
-}
-
-void mt_pool_pause_release(bool held)
-{
-	mt_store_relaxed(&mt_pool.pauses_release, held);
 }
 
 /* ---- out of memory ---- */

@@ -14,11 +14,9 @@ static enum mt_pool_mode mode(bool *out_waits)
 	return wanted_mode;
 }
 
-static struct mt_pool_settings settings = {.decay_ms = 5000, .mode = mode};
-
 static void start(void)
 {
-	begin_with(&settings);
+	begin_with(mode, "5000");
 }
 
 TestSuite(pool, .init = start, .fini = finish);
@@ -237,13 +235,13 @@ Test(pool, gives_nothing_back_by_itself_while_held_but_makes_room_all_the_same)
 	uint64_t next_ms;
 
 	release(allocate(10 * MB));
-	mt_pool_pause_release(true);
+	mt_store_relaxed(&mt_pool.pauses_release, true);
 	cr_expect_eq(mt_pool_tick(mt_os_now_ns() + 6000 * MT_NS_PER_MS, 8, &next_ms), 0);
 	cr_expect_eq(mt_pool_trim(MT_ANY_DEVICE), 0);
 	cr_expect_eq(fake_make_room(-1), 10 * MB);
 
 	release(allocate(10 * MB));
-	mt_pool_pause_release(false);
+	mt_store_relaxed(&mt_pool.pauses_release, false);
 	cr_expect_eq(mt_pool_trim(MT_ANY_DEVICE), 10 * MB);
 }
 
