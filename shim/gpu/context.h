@@ -94,6 +94,8 @@ struct mt_context {
 	/* Written at every call, under the lock: they move from core to core with it. */
 	struct mt_lock lock __attribute__((aligned(64)));
 	uint32_t users; /* calls in flight that the context must outlive */
+	/* a block became pending, or idle after that, since a free has made room */
+	bool needs_room;
 	struct mt_block_line idle_line, pending_line; /* oldest first */
 	struct mt_event *free_events;
 	struct mt_counters counters;
@@ -129,7 +131,7 @@ struct mt_pool {
 	/* contexts may use blocks of other devices, through peer access or a copy. Order: none
 	 * needed, the thread that set it frees the block or tells the one that does */
 	_Atomic bool is_joined;
-	/* while set, by any thread, mt_pool_tick and mt_pool_trim release no further block and return
+	/* set by any thread: mt_pool_tick and mt_pool_trim release no further block and return
 	 * after the current one; order: none needed, one more block does no harm */
 	_Atomic bool pauses_release;
 	_Atomic(mt_pool_mode_fn) mode;

@@ -738,10 +738,10 @@ MT_DRIVER_PRIMARY_RESETS(X)
 
 /* ---- green contexts ---- */
 
-/* Before the call: from its return on, work may run that no event of the pool sees, and that may use
- * the blocks of every device. No event is being recorded then, and none is any more. What is cached
- * was freed before: its fences cover all work that may use it. The next tick releases it, since here
- * it would make the program wait. */
+/* Before the call: from its return on, work may run that no event of the pool sees, and that may
+ * use the blocks of every device. No event is being recorded then, and none is any more. What is
+ * cached was freed before: its fences cover all work that may use it. The next tick releases it,
+ * since here it would make the program wait. */
 static void note_green(void)
 {
 	KEEP_ERRNO;

@@ -142,6 +142,7 @@ enum mt_fence_status mt_fence_settle(struct mt_context *context, struct mt_block
 		mt_block_move(context, block, MT_BLOCK_IDLE);
 	} else if (!is_new || status == MT_FENCE_NOT_YET) {
 		block->state = MT_BLOCK_PENDING;
+		context->needs_room = true;
 		mt_line_insert(&context->pending_line, block,
 			       is_new ? context->pending_line.last : NULL);
 		if (is_new && context->pending_line.first != block)
@@ -159,7 +160,7 @@ bool mt_pending_poll(struct mt_context *context, unsigned limit)
 	for (; context->pending_line.first && limit > 0; limit--) {
 		if (mt_fence_settle(context, context->pending_line.first, false) != MT_FENCE_DONE)
 			break;
-		has_idle = true;
+		context->needs_room = has_idle = true;
 	}
 	return has_idle;
 }

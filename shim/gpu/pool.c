@@ -244,7 +244,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 	uint64_t now_ns = mt_os_coarse_ns(), bytes;
 	struct mt_context *context;
 	struct mt_block *block = mt_block_lock(dptr, &context);
-	bool waits, is_kept;
+	enum mt_fence_status status = MT_FENCE_LOST;
 
 	if (!block)
 		return false;
@@ -254,20 +254,24 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 		return true;
 	}
 	mt_counter_add(&context->counters.free_count, 1);
-	waits = mt_load_relaxed(&mt_pool.waits);
 	bytes = block->bytes;
 	block->since_ns = now_ns;
-	is_kept = !block->is_non_recyclable && mt_context_pools(context) &&
-		  bytes % MT_BIN_UNIT == 0 && !mt_context_has_shortage(context);
+	if (mt_likely(!block->is_non_recyclable && mt_context_pools(context) &&
+		      bytes % MT_BIN_UNIT == 0 && !mt_context_has_shortage(context)))
+		status = mt_fence_settle(context, block, mt_load_relaxed(&mt_pool.waits));
 	/* An error, a capture, or another context: the driver's own free replies. */
-	if (mt_unlikely(!is_kept || mt_fence_settle(context, block, waits) == MT_FENCE_LOST)) {
+	if (mt_unlikely(status == MT_FENCE_LOST)) {
 		*out_result = free_directly(context, block);
 		return true;
 	}
-	mt_lock_unlock(&context->lock);
-	if (!waits)
-		mt_release_make_room(context, 0, bytes);
 	*out_result = MT_CU_SUCCESS;
+	if (mt_likely(!context->needs_room)) {
+		mt_lock_unlock(&context->lock);
+		return true;
+	}
+	context->needs_room = false;
+	mt_lock_unlock(&context->lock);
+	mt_release_make_room(context, 0, bytes);
 	return true;
 }
 

@@ -140,7 +140,7 @@ bool mt_pool_read_end(int number, uint32_t releases);
  * wait. Before that, if a free does not wait: while another block of next_bytes would be over it
  * and none is idle, waits up to 100 ms for the context's oldest fences, then for the driver's
  * cuMemFree. Before the driver is asked for bytes (next_bytes 0 during a capture), and after a free
- * that did not wait. */
+ * by which, or since the last one, blocks became pending, or idle after that. */
 void mt_release_make_room(struct mt_context *context, uint64_t bytes, uint64_t next_bytes);
 
 /* ---- blocks that are pending after their free (gpu/fence.c): with MT_CUDA_FREE=async alone. A
