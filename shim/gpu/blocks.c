@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "sys/atomic.h"
 #include "sys/attr.h"
+#include "sys/saturating.h"
 
 #define CHUNK_BYTES (128u * 1024)
 
@@ -227,18 +227,11 @@ void mt_bins_remove(struct mt_bins *bins, struct mt_block *block)
 	block->larger = NULL;
 }
 
-/* The largest block that may serve a request: it takes no more pages of the device. */
-static uint64_t highest(uint64_t bytes)
-{
-	uint64_t eighth = bytes + bytes / 8;
-	uint64_t page = mt_bins_pages(bytes);
-
-	return eighth < page ? eighth : page;
-}
-
 struct mt_block *mt_bins_find(const struct mt_bins *bins, uint64_t bytes)
 {
-	uint64_t most = bytes > MT_BIN_SMALL ? highest(bytes) : bytes;
+	/* Of larger blocks one that takes no more pages of the device. */
+	uint64_t most =
+		bytes > MT_BIN_SMALL ? mt_min_u64(bytes + bytes / 8, mt_bins_pages(bytes)) : bytes;
 	uint32_t last = mt_bins_index(most);
 
 	mt_assert(bytes > 0 && bytes % MT_BIN_UNIT == 0);

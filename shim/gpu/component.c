@@ -390,12 +390,6 @@ static void publish(bool full)
 	mt_gpu_rescue_publish();
 }
 
-static void reset_peak(void)
-{
-	if (pool_is_used())
-		mt_pool_reset_peak();
-}
-
 static void stop(void)
 {
 	if (pool_is_used())
@@ -427,6 +421,6 @@ const struct mt_component mt_gpu_component = {
 	.prepare_trim = prepare_trim,
 	.trim = trim,
 	.publish = publish,
-	.reset_peak = reset_peak,
+	.reset_peak = mt_pool_reset_peak,
 	.stop = stop,
 };

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "sys/atomic.h"
-#include "sys/attr.h"
 #include "sys/os.h"
 
 #define REST_NS (2 * MT_NS_PER_S)

@@ -105,6 +105,7 @@ struct mt_pool_device {
 	_Atomic uint64_t total_bytes; /* 0: not known */
 	_Atomic uint64_t allocated_peak, reserved_peak;
 	_Atomic uint64_t charged_peak; /* of live blocks, in the driver's pages */
+	/* num_alloc_retries and num_ooms of MT_POOL_FIGURES; counters, no ordering */
 	_Atomic uint64_t retries, ooms;
 	/* mt_pool_shortage_begin to _end: nothing is cached meanwhile. seq_cst: a free that did not
 	 * see it is itself seen. */

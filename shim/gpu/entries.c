@@ -177,7 +177,7 @@ static struct mt_unpooled complete(struct mt_unpooled is)
 static int end(struct mt_unpooled_record *record, int result, const struct made *made)
 {
 	if (made->is.kind == MT_UNPOOLED_pinned && result == MT_CU_OUT_OF_MEMORY)
-		mt_pool_note_ooms(current_device(), 1);
+		mt_add_relaxed(&mt_pool_device(current_device())->ooms, 1);
 	else if (made->is.kind == MT_UNPOOLED_imported && result == MT_CU_OUT_OF_MEMORY)
 		report(made->function, result, 0, -1);
 	else if (made->is.kind < MT_UNPOOLED_pinned && !made->is_node)

@@ -3,11 +3,9 @@
 #include <string.h>
 
 #include "gpu/unpooled.h"
-#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
 #include "core/log.h"
-#include "sys/os.h"
 #include "gpu/pool.h"
 #include "core/control_file.h"
 #include "core/services.h"
@@ -63,7 +61,7 @@ static void finalize(struct failure *final)
 	struct mt_pool_usage pool;
 	bool turn;
 
-	mt_pool_note_ooms((int) final->facts.device, final->errors_count);
+	mt_add_relaxed(&mt_pool_device((int) final->facts.device)->ooms, final->errors_count);
 	mt_pool_usage((int) final->facts.device, &pool);
 	final->facts.num_ooms = pool.num_ooms;
 	mt_lock_lock(&lock);
@@ -184,7 +182,7 @@ void mt_oom_note_success(uint64_t bytes, int device)
 	}
 	mt_lock_unlock(&lock);
 	if (is_overcome)
-		mt_pool_note_retry((int)settled.facts.device);
+		mt_add_relaxed(&mt_pool_device((int)settled.facts.device)->retries, 1);
 	else if (is_found)
 		finalize(&settled);
 }

@@ -377,7 +377,7 @@ uint64_t mt_pool_withheld_bytes(int number)
 
 void mt_pool_reset_peak(void)
 {
-	for (int number = 0; number < MT_POOL_DEVICES; number++) {
+	for (int number = 0; mt_pool_is_up() && number < MT_POOL_DEVICES; number++) {
 		struct mt_pool_device *device = &mt_pool.devices[number];
 		struct mt_holdings now = mt_pool_holdings(number);
 
@@ -407,16 +407,6 @@ enum mt_pool_mode mt_pool_mode_of(int number)
 bool mt_pool_is_used(void)
 {
 	return mt_load_acquire(&mt_pool.contexts_count) > 0;
-}
-
-void mt_pool_note_ooms(int device, uint64_t count)
-{
-	mt_add_relaxed(&mt_pool_device(device)->ooms, count);
-}
-
-void mt_pool_note_retry(int device)
-{
-	mt_add_relaxed(&mt_pool_device(device)->retries, 1);
 }
 
 /* ---- what a device has left ---- */

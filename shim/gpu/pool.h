@@ -87,11 +87,6 @@ uint64_t mt_pool_cached_bytes(int number);
  * makes a difference of one page. */
 uint64_t mt_pool_withheld_bytes(int number);
 
-/* Counts out-of-memory errors of the program (num_ooms), and one that it overcame by itself
- * (num_alloc_retries). */
-void mt_pool_note_ooms(int device, uint64_t count);
-void mt_pool_note_retry(int device);
-
 /* ---- what a device has left ---- */
 
 /* Reads the driver's free and total bytes of a device through a context that has allocated there,

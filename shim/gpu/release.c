@@ -438,7 +438,7 @@ MT_COLD bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int devic
 	shortage->cancel = mt_driver_forbid_cancel();
 	count_shortage(device, 1);
 	if (device != MT_ANY_DEVICE && pools)
-		mt_pool_note_retry(device);
+		mt_add_relaxed(&mt_pool_device(device)->retries, 1);
 	shortage->released_count = UINT64_MAX; /* at first there is more in any case */
 	shortage->start_ns = mt_os_now_ns();
 	return true;

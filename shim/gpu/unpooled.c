@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "gpu/context.h"
-#include "gpu/blocks.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"

@@ -414,7 +414,7 @@ static void carry_out(const uint8_t *bytes)
 		make_room((int)(numbers[0] % 2));
 		break;
 	case 'o':
-		mt_pool_note_ooms((int)(numbers[1] % 3), 1);
+		mt_add_relaxed(&mt_pool_device((int)(numbers[1] % 3))->ooms, 1);
 		break;
 	case 'c':
 		begin_capture(numbers[0] % CONTEXTS);

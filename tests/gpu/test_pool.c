@@ -208,10 +208,10 @@ Test(pool, counts_what_pytorch_counts)
 	mt_pool_reset_peak();
 	cr_expect_eq(usage(0).reserved_peak_bytes, 1024);
 	release(small);
-	mt_pool_note_ooms(0, 3);
+	mt_add_relaxed(&mt_pool_device(0)->ooms, 3);
 	cr_expect_eq(usage(0).num_ooms, 3);
 	cr_expect_eq(usage(0).num_alloc_retries, 0);
-	mt_pool_note_retry(0);
+	mt_add_relaxed(&mt_pool_device(0)->retries, 1);
 	cr_expect_eq(usage(0).num_alloc_retries, 1);
 	cr_expect_eq(usage(1).alloc_count, 0);
 }
