@@ -137,8 +137,8 @@ screens: all
 
 # ---- the device pool over a driver that does nothing: no GPU is needed ----
 pool_bench_src := bench/pool/pool.c $(addprefix shim/gpu/,blocks.c capture.c context.c \
-	fence.c pool.c release.c) \
-	$(addprefix shim/sys/,os.c raw_syscall.c lock.c loader.c loader_gate.c main_thread.c)
+	fence.c pool.c release.c) shim/core/config.c shim/core/log.c \
+	$(addprefix shim/sys/,format.c os.c raw_syscall.c lock.c loader.c loader_gate.c main_thread.c)
 $(bench_out)/pool: $(pool_bench_src) $(wildcard shim/gpu/*.h) tests/lib/null_driver.h bench/bench.mk
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -O2 -g $(warnings) -Ishim -Itests/lib -pthread $(pool_bench_src) -o $@

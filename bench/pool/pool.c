@@ -279,14 +279,13 @@ static void compare(void)
 
 int main(int count, char **arguments)
 {
-	const struct mt_pool_settings settings = {.decay_ms = 5000};
 	unsigned long most = count > 1 ? strtoul(arguments[1], NULL, 10) : 1000000;
 	uint64_t *live = calloc(most, sizeof(*live));
 	double few, many, few_random, together, together_median;
 	long processors = 2;
 
 	null_context = (struct CUctx_st *)0x1000;
-	mt_pool_start(&null_driver, &settings);
+	mt_pool_start(&null_driver, NULL);
 	calibrate();
 	figure("pair_4kB_ns", "pair, one thread, 4 kB", least_pairs(1000000, 4096), "ns");
 	figure("pair_20MB_ns", "pair, one thread, 20 MB", least_pairs(1000000, 20u << 20), "ns");
@@ -304,7 +303,7 @@ int main(int count, char **arguments)
 	figure("few_random_ns", "replacement of a random live block among 100", few_random, "ns");
 	figure("many_random_ns", "replacement of a random live block among all",
 	       replacements(live, most), "ns");
-	mt_pool_start(&null_driver, &settings);
+	mt_pool_start(&null_driver, NULL);
 	together = threads(4, 2, processors, &together_median);
 	figure("threads_ns", "pair, 4 threads on 2 contexts, each", together, "ns");
 	figure("threads_median_ns", "  the median of its rounds", together_median, "ns");

@@ -39,7 +39,6 @@ static int retain(struct CUctx_st **context, int device) { (void)device; *contex
 static int release(int device) { (void)device; return 0; }
 int main(void)
 {
-	struct mt_pool_settings settings = {.decay_ms = 5000, .mode = mode};
 	uint64_t dptr;
 	int result;
 
@@ -48,7 +47,7 @@ int main(void)
 	driver.cuDevicePrimaryCtxGetState = state;
 	driver.cuDevicePrimaryCtxRetain = retain;
 	driver.cuDevicePrimaryCtxRelease_v2 = release;
-	mt_pool_start(&driver, &settings);
+	mt_pool_start(&driver, mode);
 	null_context = (struct CUctx_st *)0x1000;
 	for (int i = 0; i < 4; i++) {
 		mt_pool_alloc(&dptr, 4096);

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "sys/atomic.h"
 #include "sys/attr.h"
+#include "sys/saturating.h"
 
 #define CHUNK_BYTES (128u * 1024)
 
@@ -100,11 +100,9 @@ struct mt_pointer_node *mt_pointer_table_insert(struct mt_pointer_table *table,
 
 bool mt_pointer_table_remove(struct mt_pointer_table *table, struct mt_pointer_node *node)
 {
-	struct mt_pointer_node **link;
+	struct mt_pointer_node **link =
+		&table->buckets[mt_pointer_bucket(mt_load_relaxed(&node->key))];
 
-	if (!table->buckets)
-		return false;
-	link = &table->buckets[mt_pointer_bucket(mt_load_relaxed(&node->key))];
 	while (*link && *link != node)
 		link = &(*link)->next;
 	if (!*link)
@@ -132,27 +130,21 @@ void mt_pointer_table_remove_if(struct mt_pointer_table *table,
 
 /* ---- lists and bins ---- */
 
-void mt_line_append(struct mt_block_line *line, struct mt_block *block)
+void mt_line_insert(struct mt_block_line *line, struct mt_block *block, struct mt_block *prev)
 {
+	struct mt_block *next = prev ? prev->line_next : line->first;
+
 	mt_assert(line->last != block && !line->last == !line->first);
-	block->line_next = NULL;
-	block->line_prev = line->last;
-	if (line->last)
-		line->last->line_next = block;
+	block->line_prev = prev;
+	block->line_next = next;
+	if (prev)
+		prev->line_next = block;
 	else
 		line->first = block;
-	line->last = block;
-}
-
-void mt_line_prepend(struct mt_block_line *line, struct mt_block *block)
-{
-	block->line_prev = NULL;
-	block->line_next = line->first;
-	if (line->first)
-		line->first->line_prev = block;
+	if (next)
+		next->line_prev = block;
 	else
 		line->last = block;
-	line->first = block;
 }
 
 void mt_line_remove(struct mt_block_line *line, struct mt_block *block)
@@ -235,18 +227,11 @@ void mt_bins_remove(struct mt_bins *bins, struct mt_block *block)
 	block->larger = NULL;
 }
 
-/* The largest block that may serve a request: it takes no more pages of the device. */
-static uint64_t highest(uint64_t bytes)
-{
-	uint64_t eighth = bytes + bytes / 8;
-	uint64_t page = mt_bins_pages(bytes);
-
-	return eighth < page ? eighth : page;
-}
-
 struct mt_block *mt_bins_find(const struct mt_bins *bins, uint64_t bytes)
 {
-	uint64_t most = bytes > MT_BIN_SMALL ? highest(bytes) : bytes;
+	/* Of larger blocks one that takes no more pages of the device. */
+	uint64_t most =
+		bytes > MT_BIN_SMALL ? mt_min_u64(bytes + bytes / 8, mt_bins_pages(bytes)) : bytes;
 	uint32_t last = mt_bins_index(most);
 
 	mt_assert(bytes > 0 && bytes % MT_BIN_UNIT == 0);

@@ -84,7 +84,7 @@ struct mt_pointer_node *mt_pointer_table_find(const struct mt_pointer_table *tab
 struct mt_pointer_node *mt_pointer_table_insert(struct mt_pointer_table *table,
 						struct mt_pointer_node *node);
 
-/* Takes a node out. False if it is not in. */
+/* Takes a node out. False if it is not in. The buckets are mapped. */
 bool mt_pointer_table_remove(struct mt_pointer_table *table, struct mt_pointer_node *node);
 
 /* Takes out every node for which `matches` says true, which may free it. Slow: looks at all. */
@@ -146,8 +146,8 @@ static inline struct mt_context *mt_block_context(struct mt_block *block)
 	return mt_load_relaxed(&block->context);
 }
 
-void mt_line_append(struct mt_block_line *line, struct mt_block *block);
-void mt_line_prepend(struct mt_block_line *line, struct mt_block *block);
+/* Puts a block behind `prev`; NULL: at the beginning. */
+void mt_line_insert(struct mt_block_line *line, struct mt_block *block, struct mt_block *prev);
 void mt_line_remove(struct mt_block_line *line, struct mt_block *block);
 
 /* ---- bins: the idle blocks of one context, whose lock the caller holds.

@@ -41,25 +41,12 @@ static bool pool_is_used(void)
 	return mt_load_acquire(&state) == STATE_RUNS;
 }
 
-/* ---- settings ---- */
-
 static enum mt_pool_mode decide_mode(bool *out_waits)
 {
 	struct mt_frameworks_verdict verdict = mt_frameworks_look();
 
 	*out_waits = verdict.waits;
 	return verdict.mode;
-}
-
-static void fill_settings(struct mt_pool_settings *out)
-{
-	const struct mt_config *cfg = mt_config();
-
-	*out = (struct mt_pool_settings){
-		.decay_ms = cfg->cuda_decay_ms,
-		.low_free_pct = cfg->cuda_low_pct,
-		.mode = decide_mode,
-	};
 }
 
 /* released at once, each by a call to the driver; then threads that wait for the memory go on */
@@ -184,7 +171,6 @@ static bool take_start(void)
 static bool start_pool(void)
 {
 	const struct mt_driver *driver;
-	struct mt_pool_settings settings;
 	int seen = mt_load_acquire(&state);
 
 	if (seen == STATE_RUNS || seen == STATE_OFF)
@@ -203,8 +189,7 @@ static bool start_pool(void)
 	is_starting = true;
 	driver = mt_driver_usable();
 	if (driver) {
-		fill_settings(&settings);
-		mt_pool_start(driver, &settings);
+		mt_pool_start(driver, decide_mode);
 		mt_services_set_devices(&ops);
 	}
 	is_starting = false;
@@ -222,9 +207,9 @@ static void stop_driver_thread(void)
 {
 	if (!mt_state_is_own_process())
 		return;
-	mt_pool_pause_release(true);
+	mt_store_relaxed(&mt_pool.pauses_release, true);
 	if (mt_driver_thread_stop())
-		mt_pool_pause_release(false);
+		mt_store_relaxed(&mt_pool.pauses_release, false);
 }
 
 /* Exit handlers run last in, first out: ours, of the first allocation, before those of the driver's
@@ -394,12 +379,6 @@ static bool request(const struct mt_request *wanted, enum mt_err *out)
 
 static void configure(void)
 {
-	struct mt_pool_settings settings;
-
-	if (!pool_is_used())
-		return;
-	fill_settings(&settings);
-	mt_pool_configure(&settings);
 	next_ns = 0;
 }
 
@@ -409,12 +388,6 @@ static void publish(bool full)
 		return;
 	mt_gpu_stats_publish(full);
 	mt_gpu_rescue_publish();
-}
-
-static void reset_peak(void)
-{
-	if (pool_is_used())
-		mt_pool_reset_peak();
 }
 
 static void stop(void)
@@ -448,6 +421,6 @@ const struct mt_component mt_gpu_component = {
 	.prepare_trim = prepare_trim,
 	.trim = trim,
 	.publish = publish,
-	.reset_peak = reset_peak,
+	.reset_peak = mt_pool_reset_peak,
 	.stop = stop,
 };

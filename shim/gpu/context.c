@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "sys/atomic.h"
-#include "sys/attr.h"
 #include "sys/os.h"
 
 #define REST_NS (2 * MT_NS_PER_S)
@@ -125,7 +123,7 @@ static bool is_current(const struct mt_context *context)
 
 MT_COLD enum mt_pool_mode mt_context_ask_mode(void)
 {
-	enum mt_pool_mode (*ask)(bool *) = mt_load_relaxed(&mt_pool.mode);
+	mt_pool_mode_fn ask = mt_load_relaxed(&mt_pool.mode);
 	bool waits = false;
 	enum mt_pool_mode wanted = ask ? ask(&waits) : MT_POOL_POOL;
 
@@ -445,7 +443,7 @@ void mt_block_move(struct mt_context *context, struct mt_block *block, enum mt_b
 	block->state = (uint8_t)to;
 	if (to == MT_BLOCK_IDLE) {
 		mt_bins_add(context->idle, block);
-		mt_line_append(&context->idle_line, block);
+		mt_line_insert(&context->idle_line, block, context->idle_line.last);
 	}
 	if (is_known)
 		count(&context->counters, block, 1);
@@ -480,11 +478,9 @@ static bool can_know(void)
 
 MT_COLD void mt_context_created(struct CUctx_st *context, int device)
 {
-	struct mt_context *last = context ? find_context(context) : NULL;
-
 	if (!context || !can_know())
 		return;
-	if (last) /* it ended unseen */
+	if (find_context(context)) /* it ended unseen */
 		mt_context_ended(context, MT_ANY_INIT);
 	(void)add_context(context, device);
 }
@@ -512,18 +508,6 @@ static void forget_block(struct mt_block *block, void *of)
 		return;
 	mt_assert(block->state != MT_BLOCK_BUSY && block->state != MT_BLOCK_STALE);
 	mt_block_move(context, block, MT_BLOCK_UNUSED);
-}
-
-/* The device keeps the sums that never fall. The lock is held. */
-static void fold(struct mt_context *context)
-{
-	struct mt_pool_device *device = mt_context_device(context);
-
-	mt_assert(context->users == 0);
-#define X(name) mt_add_relaxed(&device->past.name, mt_load_relaxed(&context->counters.name));
-	MT_CONTEXT_TOTALS(X)
-#undef X
-	memset((void *)&context->counters, 0, sizeof(context->counters));
 }
 
 /* Waits until no thread is in the context of that `init`, and takes both locks. Returns false,
@@ -566,14 +550,21 @@ static struct mt_context *find(struct CUctx_st *handle)
 MT_COLD void mt_context_ended(struct CUctx_st *handle, uint32_t init)
 {
 	struct mt_context *context = find(handle);
+	struct mt_pool_device *device;
 
 	if (!context ||
 	    !lock_single(context, init == MT_ANY_INIT ? mt_context_init(context) : init))
 		return;
+	device = mt_context_device(context);
 	mt_blocks_each(forget_block, context);
 	mt_fence_forget_events(context);
 	mt_assert(!context->idle_line.first && !context->pending_line.first);
-	fold(context);
+	mt_assert(context->users == 0);
+	/* The device keeps the sums that never fall. */
+#define X(name) mt_add_relaxed(&device->past.name, mt_load_relaxed(&context->counters.name));
+	MT_CONTEXT_TOTALS(X)
+#undef X
+	memset((void *)&context->counters, 0, sizeof(context->counters));
 	mt_add_relaxed(&context->init, 1);
 	mt_store_release(&context->handle, NULL);
 	mt_lock_unlock(&context->lock);

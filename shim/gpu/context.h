@@ -18,7 +18,7 @@
 #include "gpu/driver.h"
 #include "gpu/blocks.h"
 
-/* ---- the settings of the pool, and what it calls of other parts ---- */
+/* ---- how the pool works ---- */
 
 /* Ordered by how much the pool does. A mode function never returns UNDECIDED: that is a device
  * without an allocation. */
@@ -27,16 +27,9 @@ enum mt_pool_mode { MT_POOL_UNDECIDED, MT_POOL_ACCOUNT, MT_POOL_POOL };
 /* devices with figures of their own; those beyond share the last */
 #define MT_POOL_DEVICES 16
 
-struct mt_pool_settings {
-	/* a ready block unused for so long is released; 0: only when asked */
-	uint64_t decay_ms;
-	/* with less than this share of the device's memory free the worker releases what is idle;
-	 * 0: off */
-	uint64_t low_free_pct;
-	/* Decides a context's mode at its first allocation, and sets whether a free waits as the
-	 * driver's does. Called with no lock held. NULL: POOL, and it does not. */
-	enum mt_pool_mode (*mode)(bool *out_waits);
-};
+/* Decides a context's mode at its first allocation, and sets whether a free waits as the driver's
+ * does. Called with no lock held. NULL: POOL, and it does not. */
+typedef enum mt_pool_mode (*mt_pool_mode_fn)(bool *out_waits);
 
 /* ---- contexts and devices ---- */
 
@@ -101,6 +94,8 @@ struct mt_context {
 	/* Written at every call, under the lock: they move from core to core with it. */
 	struct mt_lock lock __attribute__((aligned(64)));
 	uint32_t users; /* calls in flight that the context must outlive */
+	/* a block became pending, or idle after that, since a free has made room */
+	bool needs_room;
 	struct mt_block_line idle_line, pending_line; /* oldest first */
 	struct mt_event *free_events;
 	struct mt_counters counters;
@@ -110,6 +105,7 @@ struct mt_pool_device {
 	_Atomic uint64_t total_bytes; /* 0: not known */
 	_Atomic uint64_t allocated_peak, reserved_peak;
 	_Atomic uint64_t charged_peak; /* of live blocks, in the driver's pages */
+	/* num_alloc_retries and num_ooms of MT_POOL_FIGURES; counters, no ordering */
 	_Atomic uint64_t retries, ooms;
 	/* mt_pool_shortage_begin to _end: nothing is cached meanwhile. seq_cst: a free that did not
 	 * see it is itself seen. */
@@ -136,11 +132,11 @@ struct mt_pool {
 	/* contexts may use blocks of other devices, through peer access or a copy. Order: none
 	 * needed, the thread that set it frees the block or tells the one that does */
 	_Atomic bool is_joined;
-	/* mt_pool_pause_release; order: none needed, one more block does no harm */
+	/* set by any thread: mt_pool_tick and mt_pool_trim release no further block and return
+	 * after the current one; order: none needed, one more block does no harm */
 	_Atomic bool pauses_release;
-	enum mt_pool_mode (*_Atomic mode)(bool *out_waits);
-	_Atomic bool waits; /* a free waits as the driver's does (mt_pool_settings) */
-	_Atomic uint64_t decay_ms, low_free_pct;
+	_Atomic(mt_pool_mode_fn) mode;
+	_Atomic bool waits; /* a free waits as the driver's does */
 	struct mt_pool_device devices[MT_POOL_DEVICES];
 	struct mt_context contexts[MT_CONTEXTS];
 	/* for a thread that takes a slot of `contexts` or frees it */
@@ -205,7 +201,7 @@ struct CUctx_st *mt_context_primary(int device);
  * which keeps one from ending meanwhile; no lock is held. */
 bool mt_context_is_single(struct mt_context *context);
 
-/* Asks mt_pool_settings.mode; keeps whether a free waits. */
+/* Asks the function of mt_pool_start; keeps whether a free waits. */
 enum mt_pool_mode mt_context_ask_mode(void);
 
 /* Returns false on a thread on which the driver runs a host function of the program: it permits no

@@ -7,7 +7,6 @@
 #include "sys/attr.h"
 #include "sys/loader.h"
 #include "sys/format.h"
-#include "sys/lock.h"
 
 #define LIBRARY "libcuda.so.1"
 

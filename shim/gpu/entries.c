@@ -128,13 +128,6 @@ static int device_of(uint64_t dptr)
 
 /* ---- what wrappers begin and end with ---- */
 
-/* Returns a record for what the driver is about to allocate; NULL: it goes unrecorded. */
-static struct mt_unpooled_record *begin(void)
-{
-	mt_context_register(); /* its work may use the pool's blocks, even if it has none */
-	return mt_unpooled_reserve();
-}
-
 static MT_COLD void report(const char *function, int result, uint64_t bytes, int device)
 {
 	size_t free_bytes = 0;
@@ -184,7 +177,7 @@ static struct mt_unpooled complete(struct mt_unpooled is)
 static int end(struct mt_unpooled_record *record, int result, const struct made *made)
 {
 	if (made->is.kind == MT_UNPOOLED_pinned && result == MT_CU_OUT_OF_MEMORY)
-		mt_pool_note_ooms(current_device(), 1);
+		mt_add_relaxed(&mt_pool_device(current_device())->ooms, 1);
 	else if (made->is.kind == MT_UNPOOLED_imported && result == MT_CU_OUT_OF_MEMORY)
 		report(made->function, result, 0, -1);
 	else if (made->is.kind < MT_UNPOOLED_pinned && !made->is_node)
@@ -195,13 +188,6 @@ static int end(struct mt_unpooled_record *record, int result, const struct made 
 	} else if (record) {
 		mt_unpooled_cancel(record);
 	}
-	return result;
-}
-
-/* After the driver's free. taken: the record from before it; NULL: none. */
-static int end_free(int result, struct mt_unpooled_record *taken)
-{
-	mt_unpooled_end_free(taken, result == MT_CU_SUCCESS);
 	return result;
 }
 
@@ -232,7 +218,7 @@ int cuMemFree_v2(uint64_t dptr)
 		return result;
 	/* managed, pitched and async memory may be freed by this too */
 	taken = mt_unpooled_take(MT_UNPOOLED_direct, dptr);
-	return end_free(call_driver(cuMemFree_v2, dptr), taken);
+	return mt_unpooled_end_free(taken, call_driver(cuMemFree_v2, dptr));
 }
 
 /* ---- what else the driver allocates and frees ---- */
@@ -256,7 +242,7 @@ static uint64_t range_bytes(uint64_t dptr)
 }
 
 #define X(symbol, parameters, version, arguments, text, of_kind, is_valid, on_device, asked,       \
-	  its_key, its_bytes, is_of_graph)                                                         \
+	  its_key, its_bytes, of_stream, is_ptsz)                                                  \
 	int symbol parameters                                                                      \
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
@@ -268,13 +254,15 @@ static uint64_t range_bytes(uint64_t dptr)
 			return call_driver(symbol, ARGUMENTS arguments);                           \
 		made.is.device = on_device;                                                        \
 		made.asked_bytes = asked;                                                          \
-		record = begin();                                                                  \
+		/* its work may use the pool's blocks, even if it has none */                      \
+		mt_context_register();                                                             \
+		record = mt_unpooled_reserve();                                                    \
 		result =                                                                           \
 			try_driver(made.is.device, made.asked_bytes, symbol, ARGUMENTS arguments); \
 		if (result == MT_CU_SUCCESS) {                                                     \
 			made.is.key = (uint64_t)(uintptr_t)(its_key);                              \
 			made.is.bytes = its_bytes;                                                 \
-			made.is_node = is_of_graph;                                                \
+			made.is_node = is_capturing(of_stream, is_ptsz);                           \
 		}                                                                                  \
 		return end(record, result, &made);                                                 \
 	}
@@ -290,13 +278,13 @@ MT_DRIVER_ALLOCATIONS(X)
 		if (!mt_wrapper_is_on())                                                           \
 			return call_driver(symbol, freed);                                         \
 		taken = mt_unpooled_take(MT_UNPOOLED_##kind, (uint64_t)(uintptr_t)freed);          \
-		return end_free(try_driver(-1, 0, symbol, freed), taken);                          \
+		return mt_unpooled_end_free(taken, try_driver(-1, 0, symbol, freed));              \
 	}
 MT_DRIVER_FREES(X)
 #undef X
 
 /* The driver also frees memory of cuMemAlloc in stream order: a block of the pool is the driver's
- * from here on. *out_taken: its record for end_free. Returns false for a block that the program has
+ * from here on. *out_taken: its record. Returns false for a block that the program has
  * freed already. */
 static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_taken)
 {
@@ -327,7 +315,7 @@ static bool before_free_async(uint64_t dptr, struct mt_unpooled_record **out_tak
 			return call_driver(name, dptr, stream);                                    \
 		if (!before_free_async(dptr, &taken))                                              \
 			return MT_CU_INVALID_VALUE;                                                \
-		return end_free(call_driver(name, dptr, stream), taken);                           \
+		return mt_unpooled_end_free(taken, call_driver(name, dptr, stream));               \
 	}
 MT_DRIVER_ASYNC_FREES(X)
 #undef X
@@ -560,19 +548,8 @@ static unsigned long long id_of(struct CUctx_st *context)
 	return call_driver(cuCtxGetId, context, &id) == MT_CU_SUCCESS ? id : 0;
 }
 
-/* Returns the primary context of a device; NULL: it is not active. The gate is closed. If another
- * thread of the program has released it meanwhile, which then saw it alive, it ends here. */
-static struct CUctx_st *primary_of(int device)
-{
-	struct CUctx_st *primary = mt_context_primary(device);
-
-	if (!primary || is_active(device))
-		return primary;
-	mt_context_ended(primary, MT_ANY_INIT);
-	return NULL;
-}
-
 struct ending {
+	struct primary_count *counted; /* a release that is not the last: nothing ends */
 	bool is_gated;
 	struct CUctx_st *context; /* NULL: nothing ends */
 	unsigned long long id;
@@ -667,45 +644,42 @@ static void count_retain(int device, int result)
 RETRIED_WRAPPER(cuDevicePrimaryCtxRetain, (struct CUctx_st * *context, int device),
 		(context, device), device, (void)0, count_retain(device, result))
 
+/* If another thread of the program has released the primary context meanwhile, which then saw it
+ * alive, it ends here. */
 static struct ending pause_primary(int device)
 {
+	struct CUctx_st *primary;
+
 	if (!mt_wrapper_is_on() || !is_active(device))
 		return (struct ending){.is_gated = false};
 	mt_capture_gate_close();
-	return begin_end(primary_of(device));
+	primary = mt_context_primary(device);
+	if (primary && !is_active(device)) {
+		mt_context_ended(primary, MT_ANY_INIT);
+		primary = NULL;
+	}
+	return begin_end(primary);
 }
 
-/* Counts one down. Returns false if nothing is left: the release may be the last. Else
- * finish_counted follows. */
-static bool begin_counted(struct primary_count *count)
-{
-	uint32_t retained;
-
-	if (!count)
-		return false;
-	atomic_fetch_add(&count->releasing, 1);
-	retained = mt_load_seq(&count->retained);
-	while (retained > 0 &&
-	       !atomic_compare_exchange_weak_explicit(&count->retained, &retained, retained - 1,
-						      memory_order_seq_cst, memory_order_seq_cst))
-		;
-	if (retained <= 1)
-		atomic_fetch_sub(&count->releasing, 1);
-	return retained > 1;
-}
-
-static void finish_counted(struct primary_count *count, int result)
-{
-	if (result != MT_CU_SUCCESS)
-		atomic_fetch_add(&count->retained, 1);
-	atomic_fetch_sub(&count->releasing, 1);
-}
-
-static struct ending before_last(int device)
+/* Counts one down. If nothing is left the release may be the last. */
+static struct ending begin_release(int device)
 {
 	struct primary_count *count = count_of(device);
-	struct ending ending = pause_primary(device);
+	uint32_t retained;
+	struct ending ending;
 
+	if (count) {
+		atomic_fetch_add(&count->releasing, 1);
+		retained = mt_load_seq(&count->retained);
+		while (retained > 0 && !atomic_compare_exchange_weak_explicit(
+					       &count->retained, &retained, retained - 1,
+					       memory_order_seq_cst, memory_order_seq_cst))
+			;
+		if (retained > 1)
+			return (struct ending){.counted = count};
+		atomic_fetch_sub(&count->releasing, 1);
+	}
+	ending = pause_primary(device);
 	for (unsigned round = 0; count && mt_load_seq(&count->releasing) > 0; round++)
 		mt_driver_wait_round(round);
 	return ending;
@@ -713,12 +687,18 @@ static struct ending before_last(int device)
 
 /* Another thread may have retained the next context already: active, with the same handle, but
  * another id. */
-static void after_last(const struct ending *ending, int device, int result)
+static void finish_release(const struct ending *ending, int device, int result)
 {
-	bool is_over =
-		!is_active(device) || (ending->context && id_of(ending->context) != ending->id);
-
-	finish(ending, device, result == MT_CU_SUCCESS && is_over);
+	if (ending->counted) {
+		if (result != MT_CU_SUCCESS)
+			atomic_fetch_add(&ending->counted->retained, 1);
+		atomic_fetch_sub(&ending->counted->releasing, 1);
+		return;
+	}
+	finish(ending, device,
+	       result == MT_CU_SUCCESS &&
+		       (!is_active(device) ||
+			(ending->context && id_of(ending->context) != ending->id)));
 }
 
 #define X(name, parameters, version)                                                               \
@@ -726,20 +706,14 @@ static void after_last(const struct ending *ending, int device, int result)
 	{                                                                                          \
 		KEEP_ERRNO;                                                                        \
 		FORBID_CANCEL;                                                                     \
-		struct ending ending = {.is_gated = false};                                        \
-		bool is_counted;                                                                   \
+		struct ending ending;                                                              \
 		int result;                                                                        \
                                                                                                    \
 		if (!mt_wrapper_is_on()) /* a forked child: calls in flight are the parent's */    \
 			return call_driver(name, device);                                          \
-		is_counted = begin_counted(count_of(device));                                      \
-		if (!is_counted)                                                                   \
-			ending = before_last(device);                                              \
+		ending = begin_release(device);                                                    \
 		result = call_driver(name, device);                                                \
-		if (is_counted)                                                                    \
-			finish_counted(count_of(device), result);                                  \
-		else                                                                               \
-			after_last(&ending, device, result);                                       \
+		finish_release(&ending, device, result);                                           \
 		return result;                                                                     \
 	}
 MT_DRIVER_PRIMARY_RELEASES(X)
@@ -764,8 +738,10 @@ MT_DRIVER_PRIMARY_RESETS(X)
 
 /* ---- green contexts ---- */
 
-/* Before the call: from its return on, work may run that no event of the pool sees. No event is
- * being recorded then, and none is any more. */
+/* Before the call: from its return on, work may run that no event of the pool sees, and that may
+ * use the blocks of every device. No event is being recorded then, and none is any more. What is
+ * cached was freed before: its fences cover all work that may use it. The next tick releases it,
+ * since here it would make the program wait. */
 static void note_green(void)
 {
 	KEEP_ERRNO;
@@ -774,7 +750,7 @@ static void note_green(void)
 	if (!mt_wrapper_is_on())
 		return;
 	mt_capture_gate_close();
-	mt_pool_note_green_context();
+	mt_store_relaxed(&mt_pool.is_mixed, true);
 	mt_capture_gate_open();
 }
 
@@ -795,20 +771,16 @@ MT_DRIVER_RETRIED(X)
 
 #define MT_ANY UINT64_MAX
 
-static MT_COLD void note_copy(uint64_t to, uint64_t from)
-{
-	int here = current_device();
-
-	if (to == MT_ANY || (to && device_of(to) != here) || (from && device_of(from) != here))
-		mt_context_join_devices();
-}
-
 static void before_copy(uint64_t to, uint64_t from)
 {
 	KEEP_ERRNO;
+	int here;
 
-	if (mt_unlikely(!has_one_device()) && mt_wrapper_is_on())
-		note_copy(to, from);
+	if (mt_likely(has_one_device()) || !mt_wrapper_is_on())
+		return;
+	here = current_device();
+	if (to == MT_ANY || (to && device_of(to) != here) || (from && device_of(from) != here))
+		mt_context_join_devices();
 }
 
 #define X(name, parameters, version, arguments, to, from)                                          \

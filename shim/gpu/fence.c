@@ -142,10 +142,9 @@ enum mt_fence_status mt_fence_settle(struct mt_context *context, struct mt_block
 		mt_block_move(context, block, MT_BLOCK_IDLE);
 	} else if (!is_new || status == MT_FENCE_NOT_YET) {
 		block->state = MT_BLOCK_PENDING;
-		if (is_new)
-			mt_line_append(&context->pending_line, block);
-		else
-			mt_line_prepend(&context->pending_line, block);
+		context->needs_room = true;
+		mt_line_insert(&context->pending_line, block,
+			       is_new ? context->pending_line.last : NULL);
 		if (is_new && context->pending_line.first != block)
 			(void)mt_pending_poll(context, 2);
 	}
@@ -161,7 +160,7 @@ bool mt_pending_poll(struct mt_context *context, unsigned limit)
 	for (; context->pending_line.first && limit > 0; limit--) {
 		if (mt_fence_settle(context, context->pending_line.first, false) != MT_FENCE_DONE)
 			break;
-		has_idle = true;
+		context->needs_room = has_idle = true;
 	}
 	return has_idle;
 }

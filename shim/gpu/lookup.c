@@ -128,29 +128,22 @@ static void *look_up_in_scope_of(const void *caller, const char *name, const cha
 
 /* If there is nothing to replace, the real dlsym replies to its caller: so the message of a
  * failure names the caller. */
-static MT_COLD void *find_wrapper(void *handle, const char *name, const char *version,
-				  const void *caller, int index)
-{
-	void *real = mt_loader_look_up(handle, name, version);
-
-	if (!real && handle == RTLD_DEFAULT)
-		real = look_up_in_scope_of(caller, name, version);
-	return real ? wrapper_of(real, index) : NULL;
-}
-
 void *mt_dlsym_replace_driver(void *handle, const char *name, const char *version,
 			      const void *caller)
 {
 	int index = mt_lookup_index(name);
-	void *result;
+	void *real, *wrapper;
 	int kept_errno;
 
 	if (index < 0 || !is_on())
 		return NULL;
 	kept_errno = errno;
-	result = find_wrapper(handle, name, version, caller, index);
+	real = mt_loader_look_up(handle, name, version);
+	if (!real && handle == RTLD_DEFAULT)
+		real = look_up_in_scope_of(caller, name, version);
+	wrapper = wrapper_of(real, index);
 	errno = kept_errno;
-	return result;
+	return wrapper;
 }
 
 /* ---- cuGetProcAddress: the driver's own resolver, in two ABIs. The driver replies first, to the

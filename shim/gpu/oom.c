@@ -3,11 +3,9 @@
 #include <string.h>
 
 #include "gpu/unpooled.h"
-#include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
 #include "core/log.h"
-#include "sys/os.h"
 #include "gpu/pool.h"
 #include "core/control_file.h"
 #include "core/services.h"
@@ -63,7 +61,7 @@ static void finalize(struct failure *final)
 	struct mt_pool_usage pool;
 	bool turn;
 
-	mt_pool_note_ooms((int) final->facts.device, final->errors_count);
+	mt_add_relaxed(&mt_pool_device((int) final->facts.device)->ooms, final->errors_count);
 	mt_pool_usage((int) final->facts.device, &pool);
 	final->facts.num_ooms = pool.num_ooms;
 	mt_lock_lock(&lock);
@@ -184,7 +182,7 @@ void mt_oom_note_success(uint64_t bytes, int device)
 	}
 	mt_lock_unlock(&lock);
 	if (is_overcome)
-		mt_pool_note_retry((int)settled.facts.device);
+		mt_add_relaxed(&mt_pool_device((int)settled.facts.device)->retries, 1);
 	else if (is_found)
 		finalize(&settled);
 }
@@ -193,8 +191,6 @@ bool mt_oom_has_failed(void)
 {
 	bool has;
 
-	if (!mt_oom_is_pending())
-		return false;
 	mt_lock_lock(&lock);
 	has = find_own() < pending_count();
 	mt_lock_unlock(&lock);
@@ -209,8 +205,7 @@ static uint64_t next_ns(void)
 	return pending_count() ? failures[0].since_ns + MT_OOM_PATIENCE_NS : UINT64_MAX;
 }
 
-/* all: the process ends. Returns when the next one expires. */
-static uint64_t expire(uint64_t now_ns, bool all)
+uint64_t mt_oom_tick(uint64_t now_ns)
 {
 	struct failure final;
 	uint64_t at_ns;
@@ -218,7 +213,7 @@ static uint64_t expire(uint64_t now_ns, bool all)
 
 	do {
 		mt_lock_lock(&lock);
-		is_found = pending_count() && (all || now_ns >= next_ns());
+		is_found = pending_count() && now_ns >= next_ns();
 		if (is_found)
 			final = take(0);
 		at_ns = next_ns();
@@ -227,11 +222,6 @@ static uint64_t expire(uint64_t now_ns, bool all)
 			finalize(&final);
 	} while (is_found);
 	return at_ns;
-}
-
-uint64_t mt_oom_tick(uint64_t now_ns)
-{
-	return mt_oom_is_pending() ? expire(now_ns, false) : UINT64_MAX;
 }
 
 /* ---- the report ---- */
@@ -257,7 +247,7 @@ bool mt_oom_has_report(void)
 	return mt_load_relaxed(&stage) == STAGE_WAITING;
 }
 
-/* Takes the report that is waiting; false: there is none. end_report must follow true. */
+/* Takes the report that is waiting; false: there is none. */
 static bool take_report(struct mt_stats_oom *out)
 {
 	bool found;
@@ -269,13 +259,6 @@ static bool take_report(struct mt_stats_oom *out)
 		mt_store_relaxed(&stage, STAGE_REPORTING);
 	mt_lock_unlock(&lock);
 	return found;
-}
-
-static void end_report(void)
-{
-	mt_lock_lock(&lock);
-	mt_store_relaxed(&stage, STAGE_NONE);
-	mt_lock_unlock(&lock);
 }
 
 /* The end of the process would end the thread that reports, in the middle of a line or before the
@@ -308,14 +291,16 @@ void mt_oom_finish(bool at_end)
 	struct mt_stats_oom oom;
 
 	if (at_end)
-		(void)expire(0, true);
+		(void)mt_oom_tick(UINT64_MAX);
 	if (take_report(&oom)) {
 		if (!at_end)
 			add_others(&oom);
 		oom.framework_idle_bytes = mt_interpreter_framework_idle_bytes((int)oom.device);
 		print(&oom);
 		mt_publish_add_oom(&oom);
-		end_report();
+		mt_lock_lock(&lock);
+		mt_store_relaxed(&stage, STAGE_NONE);
+		mt_lock_unlock(&lock);
 	} else if (at_end) {
 		wait_for_report();
 	}

@@ -37,8 +37,8 @@ void mt_oom_note_success(uint64_t bytes, int device);
 /* Returns whether an error of the calling thread is pending. Any thread. */
 bool mt_oom_has_failed(void);
 
-/* Finalizes errors whose time is up. Returns when to run again, in ns of CLOCK_MONOTONIC;
- * UINT64_MAX: not. Worker thread. */
+/* Finalizes errors whose time is up; at UINT64_MAX, the end of the process, all. Returns when to
+ * run again, in ns of CLOCK_MONOTONIC; UINT64_MAX: not. Worker thread, but for the end. */
 uint64_t mt_oom_tick(uint64_t now_ns);
 
 /* Returns whether a report waits: the worker publishes the devices first, while a process that ends

@@ -10,13 +10,7 @@
 /* pending blocks that a search asks about: about a millisecond */
 #define POLL_MAX 1024
 
-/* ---- start, settings, fork ---- */
-
-MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
-{
-	mt_store_relaxed(&mt_pool.decay_ms, settings->decay_ms);
-	mt_store_relaxed(&mt_pool.low_free_pct, settings->low_free_pct);
-}
+/* ---- start, fork ---- */
 
 static void forget_everything(void)
 {
@@ -31,7 +25,7 @@ static void forget_everything(void)
 	mt_lock_reset(&mt_pool.slots_lock);
 }
 
-MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_settings *settings)
+MT_COLD void mt_pool_start(const struct mt_driver *driver, mt_pool_mode_fn mode)
 {
 	bool has_current = driver->cuCtxGetCurrent && driver->cuCtxPushCurrent_v2 &&
 			   driver->cuCtxPopCurrent_v2;
@@ -40,8 +34,7 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 			  driver->cuThreadExchangeStreamCaptureMode;
 
 	forget_everything();
-	mt_pool_configure(settings);
-	mt_store_relaxed(&mt_pool.mode, settings->mode);
+	mt_store_relaxed(&mt_pool.mode, mode);
 	mt_store_relaxed(&mt_pool.waits, false);
 	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */
@@ -251,7 +244,7 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 	uint64_t now_ns = mt_os_coarse_ns(), bytes;
 	struct mt_context *context;
 	struct mt_block *block = mt_block_lock(dptr, &context);
-	bool waits, is_kept;
+	enum mt_fence_status status = MT_FENCE_LOST;
 
 	if (!block)
 		return false;
@@ -261,20 +254,24 @@ bool mt_pool_free(uint64_t dptr, int *out_result)
 		return true;
 	}
 	mt_counter_add(&context->counters.free_count, 1);
-	waits = mt_load_relaxed(&mt_pool.waits);
 	bytes = block->bytes;
 	block->since_ns = now_ns;
-	is_kept = !block->is_non_recyclable && mt_context_pools(context) &&
-		  bytes % MT_BIN_UNIT == 0 && !mt_context_has_shortage(context);
+	if (mt_likely(!block->is_non_recyclable && mt_context_pools(context) &&
+		      bytes % MT_BIN_UNIT == 0 && !mt_context_has_shortage(context)))
+		status = mt_fence_settle(context, block, mt_load_relaxed(&mt_pool.waits));
 	/* An error, a capture, or another context: the driver's own free replies. */
-	if (mt_unlikely(!is_kept || mt_fence_settle(context, block, waits) == MT_FENCE_LOST)) {
+	if (mt_unlikely(status == MT_FENCE_LOST)) {
 		*out_result = free_directly(context, block);
 		return true;
 	}
-	mt_lock_unlock(&context->lock);
-	if (!waits)
-		mt_release_make_room(context, 0, bytes);
 	*out_result = MT_CU_SUCCESS;
+	if (mt_likely(!context->needs_room)) {
+		mt_lock_unlock(&context->lock);
+		return true;
+	}
+	context->needs_room = false;
+	mt_lock_unlock(&context->lock);
+	mt_release_make_room(context, 0, bytes);
 	return true;
 }
 
@@ -336,15 +333,6 @@ MT_COLD void mt_pool_update_mode(void)
 	}
 }
 
-/* No event of another context sees the work of a green context, which may use the blocks of every
- * device. What is cached was freed before: its fences cover all work that may use it. The next tick
- * releases it, since here it would make the program wait. */
-MT_COLD void mt_pool_note_green_context(void)
-{
-	if (mt_pool_is_up())
-		mt_store_relaxed(&mt_pool.is_mixed, true);
-}
-
 /* ---- usage ---- */
 
 static void add(struct mt_pool_usage *out, struct mt_counters *from)
@@ -389,7 +377,7 @@ uint64_t mt_pool_withheld_bytes(int number)
 
 void mt_pool_reset_peak(void)
 {
-	for (int number = 0; number < MT_POOL_DEVICES; number++) {
+	for (int number = 0; mt_pool_is_up() && number < MT_POOL_DEVICES; number++) {
 		struct mt_pool_device *device = &mt_pool.devices[number];
 		struct mt_holdings now = mt_pool_holdings(number);
 
@@ -421,50 +409,32 @@ bool mt_pool_is_used(void)
 	return mt_load_acquire(&mt_pool.contexts_count) > 0;
 }
 
-void mt_pool_note_ooms(int device, uint64_t count)
-{
-	mt_add_relaxed(&mt_pool_device(device)->ooms, count);
-}
-
-void mt_pool_note_retry(int device)
-{
-	mt_add_relaxed(&mt_pool_device(device)->retries, 1);
-}
-
 /* ---- what a device has left ---- */
-
-/* The context is held. */
-static bool ask_context(struct mt_context *context, uint64_t *out_free_bytes,
-			uint64_t *out_total_bytes)
-{
-	size_t free_bytes = 0, total_bytes = 0;
-	int result;
-	bool was_pushed = mt_context_push(context, &result);
-
-	if (result == MT_CU_SUCCESS)
-		result = mt_pool_driver()->cuMemGetInfo_v2(&free_bytes, &total_bytes);
-	mt_context_pop(was_pushed);
-	if (result != MT_CU_SUCCESS)
-		return false;
-	*out_free_bytes = free_bytes;
-	*out_total_bytes = total_bytes;
-	return true;
-}
 
 bool mt_pool_read_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
 {
-	bool known = false;
-	int mode;
+	size_t free_bytes = 0, total_bytes = 0;
+	int mode, result = MT_CU_NOT_FOUND;
 
 	if (!mt_pool_is_up() || !mt_pool_driver()->cuMemGetInfo_v2)
 		return false;
 	mode = mt_driver_relax(mt_pool_driver());
 	MT_EACH_HELD_CONTEXT(context, device)
 	{
-		if (!known && mt_context_health(context) < MT_CONTEXT_DEAD &&
-		    !mt_context_is_ending(context))
-			known = ask_context(context, out_free_bytes, out_total_bytes);
+		bool was_pushed;
+
+		if (result == MT_CU_SUCCESS || mt_context_health(context) >= MT_CONTEXT_DEAD ||
+		    mt_context_is_ending(context))
+			continue;
+		was_pushed = mt_context_push(context, &result);
+		if (result == MT_CU_SUCCESS)
+			result = mt_pool_driver()->cuMemGetInfo_v2(&free_bytes, &total_bytes);
+		mt_context_pop(was_pushed);
 	}
 	mt_driver_restore(mt_pool_driver(), mode);
-	return known;
+	if (result == MT_CU_SUCCESS) {
+		*out_free_bytes = free_bytes;
+		*out_total_bytes = total_bytes;
+	}
+	return result == MT_CU_SUCCESS;
 }

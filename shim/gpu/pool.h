@@ -23,12 +23,8 @@
 
 #include "gpu/context.h"
 
-/* Starts the pool: once, before any other call; copies the settings. Tests call it again, with
- * no other thread in it. */
-void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_settings *settings);
-
-/* Applies changed settings; `mode` stays. */
-void mt_pool_configure(const struct mt_pool_settings *settings);
+/* Starts the pool: once, before any other call. Tests call it again, with no other thread in it. */
+void mt_pool_start(const struct mt_driver *driver, mt_pool_mode_fn mode);
 
 /* cuMemAlloc. Sizes of 0 and NULL outputs go to the driver. If the driver is out of memory the
  * pool gives back and tries again (gpu/release.c). Returns the driver's result. */
@@ -48,10 +44,6 @@ bool mt_pool_disown(uint64_t dptr);
 /* Returns whether a block of the pool has this base; its size as asked for, and whether the program
  * has freed it. */
 bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached);
-
-/* Green contexts exist: events of a context do not see their work, so nothing is pooled any more.
- * Makes no call to the driver. */
-void mt_pool_note_green_context(void);
 
 /* Asks the mode function again: contexts that pool only account from now on if it says so. */
 void mt_pool_update_mode(void);
@@ -95,11 +87,6 @@ uint64_t mt_pool_cached_bytes(int number);
  * makes a difference of one page. */
 uint64_t mt_pool_withheld_bytes(int number);
 
-/* Counts out-of-memory errors of the program (num_ooms), and one that it overcame by itself
- * (num_alloc_retries). */
-void mt_pool_note_ooms(int device, uint64_t count);
-void mt_pool_note_retry(int device);
-
 /* ---- what a device has left ---- */
 
 /* Reads the driver's free and total bytes of a device through a context that has allocated there,
@@ -120,7 +107,7 @@ struct mt_release {
 	uint64_t bytes;          /* or as many bytes as the driver charges for (mt_block_charge) */
 	uint64_t freed_until_ns; /* only blocks freed by then */
 	bool is_decay;
-	/* The program does not wait for it: stops at mt_pool_pause_release and during a capture.
+	/* The program does not wait for it: stops at mt_pool.pauses_release and during a capture.
 	 * Else not, as the driver has just let the program allocate. */
 	bool is_background;
 };
@@ -148,7 +135,7 @@ bool mt_pool_read_end(int number, uint32_t releases);
  * wait. Before that, if a free does not wait: while another block of next_bytes would be over it
  * and none is idle, waits up to 100 ms for the context's oldest fences, then for the driver's
  * cuMemFree. Before the driver is asked for bytes (next_bytes 0 during a capture), and after a free
- * that did not wait. */
+ * by which, or since the last one, blocks became pending, or idle after that. */
 void mt_release_make_room(struct mt_context *context, uint64_t bytes, uint64_t next_bytes);
 
 /* ---- blocks that are pending after their free (gpu/fence.c): with MT_CUDA_FREE=async alone. A
@@ -172,10 +159,6 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms);
 
 /* Releases everything that is ready on the device (MT_ANY_DEVICE: on all); returns the bytes. */
 uint64_t mt_pool_trim(int device);
-
-/* While paused, the two functions above release no further block and return after the current one.
- * Any thread. The program's own calls go on. */
-void mt_pool_pause_release(bool held);
 
 /* ---- the driver is out of memory: releases what the pool holds of the device, step by step, while
  * the caller tries its call again. Any thread, no lock held. From begin to end the thread is not

@@ -1,4 +1,5 @@
 /* gpu/release.c -- when cached blocks go back to the driver, and how (gpu/pool.h). */
+#include "core/config.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -105,18 +106,13 @@ bool mt_pool_read_end(int number, uint32_t releases)
 	return is_exact;
 }
 
-/* Returns whether a thread reads the free memory: it goes before the worker. */
-static bool has_readers(const struct mt_pool_device *device)
-{
-	return mt_load_seq(&device->readers) > 0;
-}
-
+/* A thread that reads the free memory goes before the worker. */
 static void wait_for_readers(const struct mt_pool_device *device)
 {
 	uint64_t start_ns = mt_os_now_ns();
 
-	for (unsigned round = 0; has_readers(device) && mt_os_now_ns() - start_ns < READERS_NS;
-	     round++)
+	for (unsigned round = 0;
+	     mt_load_seq(&device->readers) && mt_os_now_ns() - start_ns < READERS_NS; round++)
 		mt_driver_wait_round(round);
 }
 
@@ -170,15 +166,11 @@ static uint64_t free_block(struct mt_context *context, struct mt_block *block,
 }
 
 /* The context is held: its end sets is_ending before it looks at its users. */
-static bool may_free(struct mt_context *context, const struct mt_release *rule)
+static bool is_over(struct mt_context *context, const struct mt_release *rule)
 {
-	return !mt_context_is_ending(context) && !(rule->is_background && mt_capture_is_open());
-}
-
-static bool is_done(const struct mt_release *rule)
-{
-	return !rule->blocks || !rule->bytes ||
-	       (rule->is_background && mt_load_relaxed(&mt_pool.pauses_release));
+	return !rule->blocks || !rule->bytes || mt_context_is_ending(context) ||
+	       (rule->is_background &&
+		(mt_load_relaxed(&mt_pool.pauses_release) || mt_capture_is_open()));
 }
 
 /* Releases the oldest block of the rule; 0: there is none, or the driver refused. */
@@ -201,17 +193,18 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule)
 	return free_block(context, block, rule);
 }
 
-/* Releases in rounds: until the rule says stop, the driver refuses, or a thread reads the free
- * memory. The memory is the driver's at the end of a round. A pending block, for whose work the
- * driver's free may wait, is not counted: no other thread waits for it. */
-static uint64_t release_some(struct mt_context *context, struct mt_release *rule)
+/* In rounds: until the rule says stop, the driver refuses, or a thread reads the free memory. The
+ * memory is the driver's at the end of a round. A pending block, for whose work the driver's free
+ * may wait, is not counted: no other thread waits for it. */
+uint64_t mt_release(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_pool_device *device = mt_context_device(context);
-	bool is_over = is_done(rule) || !may_free(context, rule);
+	int cancel = mt_driver_forbid_cancel(), mode = mt_driver_relax(mt_pool_driver());
+	bool ends = is_over(context, rule);
 	uint32_t counts = !rule->is_pending;
 	uint64_t released_bytes = 0;
 
-	while (!is_over) {
+	while (!ends) {
 		if (rule->is_background)
 			wait_for_readers(device);
 		atomic_fetch_add(&device->releasing_count, counts);
@@ -220,22 +213,13 @@ static uint64_t release_some(struct mt_context *context, struct mt_release *rule
 			uint64_t bytes = release_one(context, rule);
 
 			released_bytes += bytes;
-			is_over = !bytes || is_done(rule) || !may_free(context, rule);
-		} while (!is_over && !(rule->is_background && has_readers(device)));
+			ends = !bytes || is_over(context, rule);
+		} while (!ends && !(rule->is_background && mt_load_seq(&device->readers)));
 		if (released_bytes)
 			wait_for_stream(context, rule->is_background);
 		mt_assert(mt_load_relaxed(&device->releasing_count) >= counts);
 		atomic_fetch_sub(&device->releasing_count, counts);
 	}
-	return released_bytes;
-}
-
-uint64_t mt_release(struct mt_context *context, struct mt_release *rule)
-{
-	int cancel = mt_driver_forbid_cancel();
-	int mode = mt_driver_relax(mt_pool_driver());
-	uint64_t released_bytes = release_some(context, rule);
-
 	mt_driver_restore(mt_pool_driver(), mode);
 	mt_driver_allow_cancel(cancel);
 	return released_bytes;
@@ -307,30 +291,35 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes, uint64_t n
  * held. */
 static bool is_low(const struct mt_context *context)
 {
-	uint64_t pct = mt_load_relaxed(&mt_pool.low_free_pct), free_bytes, total_bytes;
+	uint64_t pct = mt_config()->cuda_low_pct, free_bytes, total_bytes;
 
 	return pct && mt_pool_read_memory(mt_context_ordinal(context), &free_bytes, &total_bytes) &&
 	       free_bytes < total_bytes / 100 * pct;
 }
 
-/* Which idle blocks of the context are due. */
-static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32_t limit)
+/* Releases the idle blocks of the context that are due; counts `limit` down. */
+static uint64_t release_due(struct mt_context *context, uint64_t now_ns, uint32_t *limit)
 {
-	uint64_t decay_ns = mt_load_relaxed(&mt_pool.decay_ms) * MT_NS_PER_MS;
+	uint64_t decay_ns = mt_config()->cuda_decay_ms * MT_NS_PER_MS, released_bytes;
 	struct mt_release rule = mt_release_all();
 
-	rule.blocks = limit;
+	mt_pending_check(context, POLL_MAX);
+	if (mt_load_relaxed(&context->counters.idle_bytes) == 0)
+		return 0;
+	rule.blocks = *limit;
 	rule.is_background = true;
 	rule.is_decay =
 		mt_context_pools(context) && !mt_context_has_shortage(context) && !is_low(context);
 	if (rule.is_decay)
 		rule.freed_until_ns = decay_ns ? mt_sat_sub(now_ns, decay_ns) : 0;
-	return rule;
+	released_bytes = mt_release(context, &rule);
+	*limit = rule.blocks;
+	return released_bytes;
 }
 
 static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t limit)
 {
-	uint64_t decay_ms = mt_load_relaxed(&mt_pool.decay_ms);
+	uint64_t decay_ms = mt_config()->cuda_decay_ms;
 	uint64_t next = UINT64_MAX;
 
 	mt_lock_lock(&context->lock);
@@ -341,7 +330,7 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t li
 		next = decay_ms == 0       ? WATCH_MS
 		       : age_ms < decay_ms ? decay_ms - age_ms + 1
 					   : AGAIN_MS;
-		if (next > WATCH_MS && mt_load_relaxed(&mt_pool.low_free_pct))
+		if (next > WATCH_MS && mt_config()->cuda_low_pct)
 			next = WATCH_MS;
 		if (!mt_context_pools(context) || mt_context_has_shortage(context))
 			next = AGAIN_MS;
@@ -352,20 +341,6 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t li
 		next = PENDING_MS;
 	mt_lock_unlock(&context->lock);
 	return limit == 0 && next > AGAIN_MS ? AGAIN_MS : next;
-}
-
-static uint64_t tick_context(struct mt_context *context, uint64_t now_ns, uint32_t *limit)
-{
-	struct mt_release rule;
-	uint64_t released_bytes;
-
-	mt_pending_check(context, POLL_MAX);
-	if (mt_load_relaxed(&context->counters.idle_bytes) == 0)
-		return 0;
-	rule = due(context, now_ns, *limit);
-	released_bytes = mt_release(context, &rule);
-	*limit = rule.blocks;
-	return released_bytes;
 }
 
 uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
@@ -390,7 +365,7 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t limit, uint64_t *out_next_ms)
 		if (mt_context_health(context) == MT_CONTEXT_DEAD)
 			continue;
 		if (limit > 0)
-			released_bytes += tick_context(context, now_ns, &limit);
+			released_bytes += release_due(context, now_ns, &limit);
 		next = next_ms(context, now_ns, limit);
 		*out_next_ms = next < *out_next_ms ? next : *out_next_ms;
 	}
@@ -420,11 +395,6 @@ static uint64_t release_ready(int device, bool is_background)
 uint64_t mt_pool_trim(int device)
 {
 	return mt_pool_is_up() && !mt_capture_is_open() ? release_ready(device, true) : 0;
-}
-
-void mt_pool_pause_release(bool held)
-{
-	mt_store_relaxed(&mt_pool.pauses_release, held);
 }
 
 /* ---- out of memory ---- */
@@ -468,7 +438,7 @@ MT_COLD bool mt_pool_shortage_begin(struct mt_pool_shortage *shortage, int devic
 	shortage->cancel = mt_driver_forbid_cancel();
 	count_shortage(device, 1);
 	if (device != MT_ANY_DEVICE && pools)
-		mt_pool_note_retry(device);
+		mt_add_relaxed(&mt_pool_device(device)->retries, 1);
 	shortage->released_count = UINT64_MAX; /* at first there is more in any case */
 	shortage->start_ns = mt_os_now_ns();
 	return true;

@@ -48,14 +48,6 @@ static _Atomic bool has_begun;
 /* counters, no ordering */
 static _Atomic uint64_t next_ns, rescues_count, given_bytes, last_pid;
 
-static bool take_turn(uint32_t thread)
-{
-	uint32_t none = 0;
-
-	return atomic_compare_exchange_strong_explicit(&turn, &none, thread, memory_order_acquire,
-						       memory_order_relaxed);
-}
-
 MT_COLD bool mt_gpu_rescue_is_possible(void)
 {
 	enum mt_frameworks_rescue when;
@@ -141,6 +133,8 @@ static bool wait_for_more(struct mt_gpu_rescue *rescue)
 
 MT_COLD bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64_t bytes)
 {
+	uint32_t none = 0, thread = (uint32_t)mt_os_gettid();
+
 	if (rescue->is_over)
 		return false;
 	if (rescue->began_ns)
@@ -151,8 +145,9 @@ MT_COLD bool mt_gpu_rescue_next(struct mt_gpu_rescue *rescue, int device, uint64
 	/* Else memory has come free since the last try. */
 	if (is_full(device, bytes)) {
 		rescue->began_ns = mt_os_now_ns();
-		if (take_turn((uint32_t)mt_os_gettid())) {
-			rescue->thread = (uint32_t)mt_os_gettid();
+		if (atomic_compare_exchange_strong_explicit(
+			    &turn, &none, thread, memory_order_acquire, memory_order_relaxed)) {
+			rescue->thread = thread;
 			rescue->is_over = !send(rescue, device) || !wait_for_more(rescue);
 		} else {
 			wait_for_turn(rescue->began_ns + MT_RESCUE_NS);

@@ -139,15 +139,6 @@ _Static_assert((int)MT_DEVICES_COUNT <= (int)MT_POOL_DEVICES, "each has figures 
 
 /* ---- one row ---- */
 
-/* For async allocations the driver keeps more than is live. */
-static uint64_t row_bytes(const struct mt_stats_device *row)
-{
-	return row->reserved_bytes + row->direct_live_bytes + row->pitch_live_bytes +
-	       row->vmm_live_bytes + row->array_live_bytes +
-	       mt_max_u64(row->async_live_bytes, row->async_reserved_bytes) +
-	       row->graph_reserved_bytes;
-}
-
 static void fill_nvml(struct mt_stats_device *to, const struct mt_nvml_usage *nvml)
 {
 	/* Of a divided device NVML shows the whole, and the driver our part: the free memory of the
@@ -203,7 +194,11 @@ uint64_t mt_gpu_stats_held_bytes(const struct mt_gpu_device *device)
 	struct mt_stats_device row;
 
 	fill_now(&row, device, &unknown);
-	return row_bytes(&row);
+	/* For async allocations the driver keeps more than is live. */
+	return row.reserved_bytes + row.direct_live_bytes + row.pitch_live_bytes +
+	       row.vmm_live_bytes + row.array_live_bytes +
+	       mt_max_u64(row.async_live_bytes, row.async_reserved_bytes) +
+	       row.graph_reserved_bytes;
 }
 
 /* ---- the sum ---- */
@@ -323,36 +318,29 @@ static enum mt_blocks_state state_of(const struct mt_block *block)
 	return block->state == MT_BLOCK_IDLE ? MT_BLOCKS_IDLE : MT_BLOCKS_PENDING;
 }
 
-/* The block's context is locked, so that the record does not change. */
-static struct mt_blocks_entry describe_block(const struct mt_block *block,
-					     const struct mt_context *context, uint64_t now_ns)
-{
-	uint64_t age_ms = mt_sat_sub(now_ns, block->since_ns) / MT_NS_PER_MS;
-	int device = mt_context_ordinal(context), last = (int)MT_BLOCKS_DEVICES - 1;
-
-	return (struct mt_blocks_entry){
-		.base = mt_block_base(block),
-		.held_bytes = block->bytes,
-		.asked_bytes = block->asked_bytes,
-		.age_ms = (uint32_t)mt_min_u64(age_ms, UINT32_MAX),
-		.context = (uint16_t)(context - mt_pool.contexts),
-		.device = (uint8_t)(device >= 0 && device < last ? device : last),
-		.state = (uint8_t)state_of(block),
-	};
-}
-
 bool mt_gpu_stats_copy_block(struct mt_block *block, struct mt_blocks_entry *out)
 {
 	struct mt_context *context = mt_block_context(block);
 	uint64_t now_ns = mt_os_coarse_ns();
+	int device, last = (int)MT_BLOCKS_DEVICES - 1;
 	bool is_block;
 
 	if (!context)
 		return false;
 	mt_lock_lock(&context->lock);
+	device = mt_context_ordinal(context);
 	is_block = mt_block_context(block) == context && block->state >= MT_BLOCK_LIVE;
 	if (is_block)
-		*out = describe_block(block, context, now_ns);
+		*out = (struct mt_blocks_entry){
+			.base = mt_block_base(block),
+			.held_bytes = block->bytes,
+			.asked_bytes = block->asked_bytes,
+			.age_ms = (uint32_t)mt_min_u64(
+				mt_sat_sub(now_ns, block->since_ns) / MT_NS_PER_MS, UINT32_MAX),
+			.context = (uint16_t)(context - mt_pool.contexts),
+			.device = (uint8_t)(device >= 0 && device < last ? device : last),
+			.state = (uint8_t)state_of(block),
+		};
 	mt_lock_unlock(&context->lock);
 	return is_block;
 }
@@ -383,24 +371,21 @@ static bool flush(struct writer *writer)
 	return true;
 }
 
-static bool add_entry(struct writer *writer, const struct mt_blocks_entry *entry)
-{
-	if (writer->head.entries_count == MT_BLOCKS_MAX) {
-		writer->head.left_out_count++;
-		return true;
-	}
-	buffer[writer->filled++] = *entry;
-	writer->head.entries_count++;
-	return writer->filled < sizeof(buffer) / sizeof(buffer[0]) || flush(writer);
-}
-
 static void add_block(struct mt_block *block, void *to)
 {
 	struct writer *writer = to;
 	struct mt_blocks_entry entry;
 
-	if (!writer->has_failed && mt_gpu_stats_copy_block(block, &entry))
-		writer->has_failed = !add_entry(writer, &entry);
+	if (writer->has_failed || !mt_gpu_stats_copy_block(block, &entry))
+		return;
+	if (writer->head.entries_count == MT_BLOCKS_MAX) {
+		writer->head.left_out_count++;
+		return;
+	}
+	buffer[writer->filled++] = entry;
+	writer->head.entries_count++;
+	if (writer->filled == sizeof(buffer) / sizeof(buffer[0]))
+		writer->has_failed = !flush(writer);
 }
 
 /* The entries first; the head when its figures are known. */

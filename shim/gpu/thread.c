@@ -58,21 +58,6 @@ bool mt_driver_thread_runs(void)
 	return mt_thread_is_running(&thread);
 }
 
-static bool wait_done(uint64_t limit_ns)
-{
-	uint64_t until = mt_os_now_ns() + limit_ns;
-	uint32_t seen;
-
-	while ((seen = mt_load_acquire(&job_state)) == JOB_ASKED) {
-		uint64_t now = mt_os_now_ns();
-
-		if (now >= until)
-			return false;
-		(void)mt_os_futex_wait(&job_state, JOB_ASKED, until - now, MT_FUTEX_PRIVATE);
-	}
-	return seen == JOB_DONE;
-}
-
 bool mt_driver_thread_is_free(void)
 {
 	uint32_t seen = mt_load_acquire(&job_state);
@@ -82,6 +67,7 @@ bool mt_driver_thread_is_free(void)
 
 bool mt_driver_thread_run(void (*job)(void))
 {
+	uint64_t now, until = mt_os_now_ns() + JOB_NS;
 	uint32_t seen = mt_load_acquire(&job_state);
 
 	if (!mt_driver_thread_is_free())
@@ -91,7 +77,9 @@ bool mt_driver_thread_run(void (*job)(void))
 						     memory_order_release, memory_order_relaxed))
 		return false;
 	mt_os_futex_wake(&job_state, 1, MT_FUTEX_PRIVATE);
-	return wait_done(JOB_NS);
+	while ((seen = mt_load_acquire(&job_state)) == JOB_ASKED && (now = mt_os_now_ns()) < until)
+		(void)mt_os_futex_wait(&job_state, JOB_ASKED, until - now, MT_FUTEX_PRIVATE);
+	return seen == JOB_DONE;
 }
 
 bool mt_driver_thread_stop(void)

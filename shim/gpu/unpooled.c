@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "gpu/context.h"
-#include "gpu/blocks.h"
 #include "sys/atomic.h"
 #include "sys/attr.h"
 #include "sys/lock.h"
@@ -122,16 +121,17 @@ struct mt_unpooled_record *mt_unpooled_take(enum mt_unpooled_kind kind, uint64_t
 	return record;
 }
 
-void mt_unpooled_end_free(struct mt_unpooled_record *taken, bool is_freed)
+int mt_unpooled_end_free(struct mt_unpooled_record *taken, int result)
 {
 	if (!taken)
-		return;
+		return result;
 	mt_lock_lock(&unpooled_lock);
-	if (is_freed)
+	if (result == MT_CU_SUCCESS)
 		end_use(taken);
 	else
 		put_in(taken);
 	mt_lock_unlock(&unpooled_lock);
+	return result;
 }
 
 /* ---- memory of cuMemCreate: its handle and its mappings ---- */

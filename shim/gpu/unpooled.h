@@ -63,10 +63,10 @@ void mt_unpooled_add(struct mt_unpooled_record *record);
 
 /* Around the driver's free: takes a record out, so that the next owner of the same key is not
  * mistaken for it. NULL: there is none. mt_unpooled_end_free follows, which ends it if the driver
- * has freed the memory, and else puts it back. Any kind of device pointer stands for all of them,
- * since cuMemFree takes them all. */
+ * has freed the memory, and else puts it back; it returns the driver's result. Any kind of device
+ * pointer stands for all of them, since cuMemFree takes them all. */
 struct mt_unpooled_record *mt_unpooled_take(enum mt_unpooled_kind kind, uint64_t key);
-void mt_unpooled_end_free(struct mt_unpooled_record *taken, bool is_freed);
+int mt_unpooled_end_free(struct mt_unpooled_record *taken, int result);
 
 /* Memory of cuMemCreate lasts as long as its handle or one mapping of it is left. A handle that is
  * retained from a mapping does not count: NCCL releases it while the mapping is there. After the

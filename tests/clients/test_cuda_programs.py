@@ -28,7 +28,7 @@ def wrapped():
 	"""The functions of the driver that the shim wraps."""
 	text = (ROOT / "shim" / "gpu" / "driver.def").read_text()
 	table = text.split("#define MT_DRIVER_RETRIED")[1].split("#define MT_DRIVER_CALLED")[0]
-	rows = re.findall(r"\b(?:X|MT_(PTSZ|PTDS))\((?:X, )?(cu\w+),", table)
+	rows = re.findall(r"\b(?:X|MT_(PTSZ|PTDS)(?:_FLAG)?)\((?:X, )?(cu\w+),", table)
 	names = {name for _, name in rows} | {f"{name}_{twin.lower()}" for twin, name in rows if twin}
 	assert len(names) > 50
 	return names

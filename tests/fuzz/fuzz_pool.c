@@ -13,6 +13,7 @@
 #include "sys/os.h"
 #include "fuzz.h"
 #include "pool_driver.h"
+#include "pool_settings.h"
 
 #define CALL     4u
 #define CONTEXTS 4
@@ -40,7 +41,6 @@ static struct live live[PLACES];
 static struct freed freed[FREED];
 static unsigned freed_count, lives[CONTEXTS], asked_in_vain;
 static uint64_t later_ns;
-static struct mt_pool_settings settings;
 /* calls of the driver were made to fail: its ledger has what nobody could give back */
 static bool has_failed;
 static int capturing; /* the context in which a capture is open; -1: none is */
@@ -61,8 +61,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc;
 	(void)argv;
 	driver = fake_driver();
-	settings = (struct mt_pool_settings){.decay_ms = 5000};
-	mt_pool_start(&driver, &settings);
+	mt_pool_start(&driver, NULL);
 	fake.on_call = go_on;
 	return 0;
 }
@@ -276,11 +275,15 @@ static void begin_context(int number)
 
 static void configure(const uint8_t *numbers)
 {
-	if (numbers[0] % 8 == 0)
-		settings.decay_ms = (uint64_t)numbers[1] << numbers[2] % 8;
-	else if (numbers[0] % 8 == 1)
-		settings.low_free_pct = numbers[1] % 101;
-	mt_pool_configure(&settings);
+	char text[16];
+
+	if (numbers[0] % 8 == 0) {
+		snprintf(text, sizeof(text), "%u", (unsigned)numbers[1] << numbers[2] % 8);
+		(void)mt_config_set_live("cuda_decay_ms", text);
+	} else if (numbers[0] % 8 == 1) {
+		snprintf(text, sizeof(text), "%u", numbers[1] % 101u);
+		(void)mt_config_set_live("cuda_low_pct", text);
+	}
 }
 
 /* None of them says that a context is gone: what it had enqueued would be done then. */
@@ -411,7 +414,7 @@ static void carry_out(const uint8_t *bytes)
 		make_room((int)(numbers[0] % 2));
 		break;
 	case 'o':
-		mt_pool_note_ooms((int)(numbers[1] % 3), 1);
+		mt_add_relaxed(&mt_pool_device((int)(numbers[1] % 3))->ooms, 1);
 		break;
 	case 'c':
 		begin_capture(numbers[0] % CONTEXTS);
@@ -457,8 +460,7 @@ static void begin(void)
 	capturing = -1;
 	fake.capacity = 1ull << 40;
 	fake.fail_of_code = 0;
-	settings = (struct mt_pool_settings){.decay_ms = 5000};
-	mt_pool_configure(&settings);
+	pool_settings("5000", "0");
 	for (int i = 0; i < CONTEXTS; i++)
 		begin_context(i);
 	fake_make_current(context_at(0));

@@ -7,19 +7,21 @@
 #include <stdlib.h>
 
 #include "pool_driver.h"
+#include "pool_settings.h"
 
 #define MB (1024ull * 1024)
 
 static struct mt_driver driver;
 static struct CUctx_st *first, *second;
 
-static inline void begin_with(const struct mt_pool_settings *settings)
+static inline void begin_with(mt_pool_mode_fn mode, const char *decay_ms)
 {
+	pool_settings(decay_ms, "0");
 	driver = fake_driver();
 	first = fake_context(0, 0);
 	second = fake_context(1, 1);
 	fake_make_current(first);
-	mt_pool_start(&driver, settings);
+	mt_pool_start(&driver, mode);
 }
 
 /* Criterion counts no assertion that fails in here. It reports a crash, which tests/run counts. */

@@ -61,7 +61,7 @@ def fake_rows():
 
 def with_twins(text):
 	"""The symbols of the rows in a text of driver.def."""
-	rows = re.findall(r"\b(?:X|MT_(PTSZ|PTDS))\((?:X, )?(cu\w+),", text)
+	rows = re.findall(r"\b(?:X|MT_(PTSZ|PTDS)(?:_FLAG)?)\((?:X, )?(cu\w+),", text)
 	return [name for _, name in rows] + [f"{name}_{twin.lower()}" for twin, name in rows if twin]
 
 

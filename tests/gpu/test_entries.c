@@ -148,13 +148,12 @@ static enum mt_pool_mode account(bool *out_waits)
 
 static void begin(void)
 {
-	const struct mt_pool_settings settings = {.mode = account};
 	struct CUctx_st *context;
 
 	load_driver();
 	is_on = true;
 	cr_assert_eq(CALL("cuInit", (unsigned int), 0), 0);
-	mt_pool_start(mt_driver(), &settings);
+	mt_pool_start(mt_driver(), account);
 	cr_assert_eq(cuCtxCreate_v2(&context, 0, 1), 0);
 }
 

@@ -156,7 +156,7 @@ def toolkit_stub():
 def wrapped_names():
 	text = (SHIM / "gpu" / "driver.def").read_text()
 	parts = [part for part in text.split("#define ") if not part.startswith("MT_DRIVER_CALLED(")]
-	rows = re.findall(r"^\t(?:X|MT_(PTSZ|PTDS))\((?:X, )?(cu\w+),", "".join(parts), re.MULTILINE)
+	rows = re.findall(r"^\t(?:X|MT_(PTSZ|PTDS)(?:_FLAG)?)\((?:X, )?(cu\w+),", "".join(parts), re.MULTILINE)
 	names = {name for _, name in rows} | {f"{name}_{twin.lower()}" for twin, name in rows if twin}
 	assert len(names) > 50
 	return names

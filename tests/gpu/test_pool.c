@@ -14,11 +14,9 @@ static enum mt_pool_mode mode(bool *out_waits)
 	return wanted_mode;
 }
 
-static struct mt_pool_settings settings = {.decay_ms = 5000, .mode = mode};
-
 static void start(void)
 {
-	begin_with(&settings);
+	begin_with(mode, "5000");
 }
 
 TestSuite(pool, .init = start, .fini = finish);
@@ -210,10 +208,10 @@ Test(pool, counts_what_pytorch_counts)
 	mt_pool_reset_peak();
 	cr_expect_eq(usage(0).reserved_peak_bytes, 1024);
 	release(small);
-	mt_pool_note_ooms(0, 3);
+	mt_add_relaxed(&mt_pool_device(0)->ooms, 3);
 	cr_expect_eq(usage(0).num_ooms, 3);
 	cr_expect_eq(usage(0).num_alloc_retries, 0);
-	mt_pool_note_retry(0);
+	mt_add_relaxed(&mt_pool_device(0)->retries, 1);
 	cr_expect_eq(usage(0).num_alloc_retries, 1);
 	cr_expect_eq(usage(1).alloc_count, 0);
 }
@@ -237,13 +235,13 @@ Test(pool, gives_nothing_back_by_itself_while_held_but_makes_room_all_the_same)
 	uint64_t next_ms;
 
 	release(allocate(10 * MB));
-	mt_pool_pause_release(true);
+	mt_store_relaxed(&mt_pool.pauses_release, true);
 	cr_expect_eq(mt_pool_tick(mt_os_now_ns() + 6000 * MT_NS_PER_MS, 8, &next_ms), 0);
 	cr_expect_eq(mt_pool_trim(MT_ANY_DEVICE), 0);
 	cr_expect_eq(fake_make_room(-1), 10 * MB);
 
 	release(allocate(10 * MB));
-	mt_pool_pause_release(false);
+	mt_store_relaxed(&mt_pool.pauses_release, false);
 	cr_expect_eq(mt_pool_trim(MT_ANY_DEVICE), 10 * MB);
 }
 

@@ -10,6 +10,7 @@
 #include "sys/os.h"
 #include "abi.h"
 #include "pool_driver.h"
+#include "pool_settings.h"
 #include "valgrind.h"
 
 #define MB     (1024ull * 1024)
@@ -17,7 +18,6 @@
 
 static struct mt_driver driver;
 static uint64_t covered; /* calls in which a failure was tried for */
-static const struct mt_pool_settings settings = {.decay_ms = 1000, .low_free_pct = 1};
 
 /* How a step may answer: as it should, or with the injected error. Tries once more: the second call
  * does not fail. */
@@ -80,7 +80,8 @@ static int scenario(void)
 
 	driver = fake_driver();
 	fake_make_current(first);
-	mt_pool_start(&driver, &settings);
+	pool_settings("1000", "1");
+	mt_pool_start(&driver, NULL);
 	mt_context_created(second, 1);
 	mt_context_created(first, 0);
 	status = use_context(first);
@@ -189,7 +190,8 @@ static int without_tables(void)
 
 	driver = fake_driver();
 	fake_make_current(fake_context(0, 0));
-	mt_pool_start(&driver, &settings);
+	pool_settings("1000", "1");
+	mt_pool_start(&driver, NULL);
 	if (!forbid_mappings())
 		return 1;
 	for (int i = 0; i < 2000; i++)
@@ -219,7 +221,8 @@ static int with_small_tables(void)
 
 	driver = fake_driver();
 	fake_make_current(fake_context(0, 0));
-	mt_pool_start(&driver, &settings);
+	pool_settings("1000", "1");
+	mt_pool_start(&driver, NULL);
 	for (int i = 0; i < 20000; i++) {
 		if (i == 100 && !forbid_mappings())
 			return 1;

@@ -17,11 +17,9 @@ static enum mt_pool_mode mode(bool *out_waits)
 	return wanted_mode;
 }
 
-static struct mt_pool_settings settings = {.decay_ms = 5000, .mode = mode};
-
 static void start(void)
 {
-	begin_with(&settings);
+	begin_with(mode, "5000");
 }
 
 TestSuite(pool_list, .init = start, .fini = finish);

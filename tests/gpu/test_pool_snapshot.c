@@ -21,8 +21,6 @@ static char folder[64];
 static struct mt_blocks_head head;
 static struct mt_blocks_entry *entries; /* in the order of the file, which is that of the records */
 
-static struct mt_pool_settings settings = {.decay_ms = 5000};
-
 static void start(void)
 {
 	static const struct mt_publish_identity identity = {"jemalloc", "", "", MT_MODE_JEMALLOC};
@@ -30,7 +28,7 @@ static void start(void)
 	const char *list[] = {dir, "MT_CUDA_DECAY_MS=1234", NULL};
 	struct mt_config config;
 
-	begin_with(&settings);
+	begin_with(NULL, "5000");
 	strcpy(folder, "/dev/shm/mtshim-blocks-XXXXXX");
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(dir, sizeof(dir), "MT_DIR=%s", folder);

@@ -10,8 +10,6 @@
 #include "sys/os.h"
 #include "pool_fixture.h"
 
-static struct mt_pool_settings settings = {.decay_ms = 1000};
-
 static int count_devices(int *count)
 {
 	*count = 2;
@@ -20,7 +18,7 @@ static int count_devices(int *count)
 
 static void start(void)
 {
-	begin_with(&settings);
+	begin_with(NULL, "1000");
 	driver.cuDeviceGetCount = count_devices;
 }
 

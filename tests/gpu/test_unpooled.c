@@ -41,7 +41,7 @@ static uint64_t drop(enum mt_unpooled_kind kind, uint64_t key)
 	struct mt_unpooled_record *record = mt_unpooled_take(kind, key);
 	uint64_t bytes = record ? record->is.bytes : 0;
 
-	mt_unpooled_end_free(record, true);
+	(void)mt_unpooled_end_free(record, MT_CU_SUCCESS);
 	return bytes;
 }
 
@@ -69,7 +69,8 @@ static void map(uint64_t dptr, uint64_t bytes, uint64_t handle)
 
 static void release(uint64_t handle, bool is_done)
 {
-	mt_unpooled_end_free(mt_unpooled_take(MT_UNPOOLED_vmm, handle), is_done);
+	(void)mt_unpooled_end_free(mt_unpooled_take(MT_UNPOOLED_vmm, handle),
+				   is_done ? MT_CU_SUCCESS : MT_CU_INVALID_VALUE);
 }
 
 static uint64_t created(void)
@@ -186,7 +187,7 @@ Test(unpooled, what_the_driver_would_not_free_is_put_back_and_is_no_allocation)
 	add(MT_UNPOOLED_array, 0x1000, 0, 100, 1);
 	cr_assert((record = mt_unpooled_take(MT_UNPOOLED_array, 0x1000)));
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_array], 100, "until it is freed");
-	mt_unpooled_end_free(record, false);
+	cr_expect_eq(mt_unpooled_end_free(record, MT_CU_INVALID_VALUE), MT_CU_INVALID_VALUE);
 
 	cr_expect_eq(usage_of(0).live_bytes[MT_UNPOOLED_array], 100);
 	cr_expect_eq(drop(MT_UNPOOLED_array, 0x1000), 100);

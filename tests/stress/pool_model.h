@@ -24,6 +24,7 @@
 #include "sys/os.h"
 #include "gpu/capture.h"
 #include "gpu/pool.h"
+#include "pool_settings.h"
 
 #define MODEL_CONTEXTS 4 /* the last one dies again and again */
 #define MODEL_QUEUE    1024u
@@ -558,7 +559,6 @@ static void model_end(struct model_result *out)
 
 static inline struct model_result model_run(const struct model_options *options)
 {
-	const struct mt_pool_settings settings = {.decay_ms = 5};
 	static struct mt_driver driver;
 	struct model_result result = {0};
 	pthread_t programs[MODEL_THREADS], others[4];
@@ -568,7 +568,8 @@ static inline struct model_result model_run(const struct model_options *options)
 	driver = model_driver();
 	model.driver = &driver;
 	model_begin(options);
-	mt_pool_start(&driver, &settings);
+	pool_settings("5", "0");
+	mt_pool_start(&driver, NULL);
 	for (int i = 0; i < MODEL_CONTEXTS; i++)
 		mt_context_created(&model.contexts[i], i);
 	if (options->worker)

@@ -10,7 +10,7 @@ HERE = pathlib.Path(__file__).parent
 SHIM = HERE.parent.parent / "shim"
 SOURCES = [SHIM / f"{name}.c" for name in (
 	"gpu/blocks", "gpu/capture", "gpu/context", "gpu/fence", "gpu/pool", "gpu/release",
-	"sys/raw_syscall", "sys/os", "sys/lock", "sys/loader", "sys/loader_gate", "sys/main_thread")]
+	"core/config", "core/log", "sys/format", "sys/raw_syscall", "sys/os", "sys/lock", "sys/loader", "sys/loader_gate", "sys/main_thread")]
 EVERYTHING = ["captures", "deaths", "worker", "ooms"]
 
 
