@@ -50,6 +50,18 @@ def test_trim_does_not_announce_a_collection_that_the_program_has_disabled(ctl, 
 	assert "what Python's gc frees if it is enabled" in known.stdout, known
 
 
+def test_trim_says_that_the_collection_waits_where_the_main_thread_does(ctl, mtctl, spawn, plain):
+	"""It said how long the main thread 'stands while its gc collects', and nothing collected."""
+	process = spawn([mtctl, "run", "--", PYTHON, "-c", f"{HOLDER.replace('while True:', 'if True:').replace('0.01', '600')}"], plain)
+	assert process.stdout.readline() == "ready\n"
+	time.sleep(0.3)
+
+	got = ctl("trim", process.pid)
+
+	assert "gc waits" in got.stdout and "Python's main thread waits in a system call: its gc collects when that returns" in got.stderr, got
+	assert "expected" not in got.stderr
+
+
 def test_trim_expects_a_collection_by_what_was_live_before_the_last_one_though_that_ran_late(ctl, mtctl, spawn, plain, wait_for):
 	process = spawn([mtctl, "run", "--", PYTHON, "-c", "import gc, time\ngc.set_threshold(10**9)\nclass Node: pass\n"
 	                 "for _ in range(400000): node = Node(); node.own, node.text = node, 'x' * 200\n"
