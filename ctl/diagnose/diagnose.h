@@ -258,6 +258,10 @@ struct mt_facts {
 	struct mt_diagnose_variable variables[MT_DIAGNOSE_VARIABLES];
 	struct mt_stats_file first, last; /* what the process has published; only if awake */
 	struct mt_diagnose_classes classes_first, classes_last;
+	/* where libc's malloc serves, at the end: free in its heaps, and resident. False: not
+	 * known, or less than a finding takes */
+	bool libc_free_known;
+	uint64_t libc_free_bytes;
 	bool smaps_known;
 	struct mt_smaps_sizes smaps; /* of the whole process, at the end */
 	struct mt_diagnose_tree tree;
@@ -446,6 +450,9 @@ static inline const struct mt_stats_snapshot *mt_facts_now(const struct mt_facts
 /* Returns whether the live bytes of malloc are known: the process is awake, and its allocator
  * counts them. */
 bool mt_diagnose_knows_live(const struct mt_facts *facts);
+
+/* Returns whether libc's malloc serves for good since RLIMIT_AS or RLIMIT_DATA is low. */
+bool mt_facts_has_low_rlimit(const struct mt_facts *facts);
 
 /* Returns what the cleanup of diagnose says of Python's gc: MT_GC_DONE or MT_GC_DISABLED;
  * MT_GC_NONE: it has no answer, or there was none. An earlier one may be out of date. */

@@ -179,6 +179,8 @@ void mt_rule_left_between_blocks(const struct mt_facts *facts, struct mt_diagnos
 		record ? mt_sat_sub(record->anon_after_bytes, record->live_after_bytes + outside)
 		       : 0;
 
+	if (facts->libc_free_known)
+		left = mt_min_u64(left, facts->libc_free_bytes);
 	if (head->mode != MT_MODE_SYSTEM || facts->has_pymalloc || !record ||
 	    !is_waste(left, record->rss_after_bytes))
 		return;
