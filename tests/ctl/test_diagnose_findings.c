@@ -1084,6 +1084,23 @@ Test(findings, no_other_allocator_is_advised_where_libcs_malloc_serves_for_good)
 	}
 }
 
+/* stat shows a rise of device memory that slows down, and diagnose had 'nothing to do'. */
+Test(findings, a_rise_of_device_memory_that_may_go_on_is_unknown)
+{
+	look_at((struct series){SHAPE_FLAT, 200 * MB, 0, 0, 0});
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		struct mt_sample *at = &facts->samples[i];
+
+		at->gpu_allocated_bytes = (uint64_t)((100 + 100 * sqrt(at->at_s)) * MB);
+		at->gpu_reserved_bytes = at->gpu_allocated_bytes;
+	}
+
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].text);
+	cr_expect_eq(diagnosis.gpu.doubt, MT_TREND_SLOWING);
+	cr_expect(strstr(diagnosis.list[0].text, "device memory has grown by less and less, "),
+		  "%s", diagnosis.list[0].text);
+}
+
 /* ---- nothing known ---- */
 
 Test(findings, nothing_is_said_of_what_was_not_seen)
