@@ -266,11 +266,6 @@ static bool takes_pid(const struct mt_command *command)
 	return strstr(command->arguments, "PID") != NULL;
 }
 
-static bool runs_program(const struct mt_command *command)
-{
-	return strstr(command->arguments, "program...") != NULL;
-}
-
 /* What exit code 1 means, if that is more than for all. */
 static const char *meaning_of_nothing(const char *name)
 {
@@ -310,7 +305,8 @@ static void print_exits(const struct mt_command *command)
 		bool of_program = exits[i].code >= MT_EXIT_CANNOT_RUN;
 		bool of_nothing = exits[i].code == MT_EXIT_NOTHING;
 
-		if ((of_pid && !takes_pid(command)) || (of_program && !runs_program(command)) ||
+		if ((of_pid && !takes_pid(command)) ||
+		    (of_program && !strstr(command->arguments, "program...")) ||
 		    (of_nothing && !nothing && !takes_pid(command)))
 			continue;
 		printf("  %3d  %s\n", (int)exits[i].code,

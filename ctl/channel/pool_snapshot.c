@@ -109,11 +109,6 @@ static void add(struct mt_pool_snapshot_part *part, const struct mt_blocks_entry
 		part->oldest_ms = entry->age_ms;
 }
 
-static size_t size_class(uint64_t bytes)
-{
-	return bytes ? (size_t)(63 - __builtin_clzll(bytes)) : 0;
-}
-
 static void add_idle(struct mt_pool_snapshot_sums *sums, const struct mt_blocks_entry *entry,
 		     uint64_t decay_ms)
 {
@@ -136,6 +131,8 @@ void mt_pool_snapshot_sum(const struct mt_blocks_file *blocks, uint64_t device,
 	memset(out, 0, sizeof(*out));
 	for (size_t i = 0; i < blocks->count; i++) {
 		const struct mt_blocks_entry *entry = &blocks->entries[i];
+		size_t size_class =
+			entry->held_bytes ? (size_t)(63 - __builtin_clzll(entry->held_bytes)) : 0;
 
 		if (device != MT_POOL_SNAPSHOT_ALL && entry->device != device)
 			continue;
@@ -143,7 +140,7 @@ void mt_pool_snapshot_sum(const struct mt_blocks_file *blocks, uint64_t device,
 		out->contexts_count += !contexts[entry->context];
 		contexts[entry->context] = 1;
 		add(&out->states[entry->state], entry);
-		add(&out->sizes[size_class(entry->held_bytes)][entry->state], entry);
+		add(&out->sizes[size_class][entry->state], entry);
 		if (entry->state == MT_BLOCKS_IDLE)
 			add_idle(out, entry, blocks->head.decay_ms);
 	}

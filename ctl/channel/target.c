@@ -131,11 +131,6 @@ enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_fil
 
 #define LISTED_MAX 20u
 
-static bool is_number(const char *word)
-{
-	return *word && word[strspn(word, "0123456789")] == '\0';
-}
-
 struct pids {
 	pid_t *list;
 	size_t count;
@@ -237,7 +232,7 @@ static enum mt_exit add_word(const char *word, enum meaning meaning, struct pids
 {
 	pid_t pid;
 
-	if (!is_number(word) && *word && *word != '-')
+	if (*word && *word != '-' && word[strspn(word, "0123456789")])
 		return add_named(word, meaning, out);
 	if (mt_process_parse_pid(word, &pid) != MT_ERR_OK) {
 		if (*word != '-' || !list_commands_with(word))

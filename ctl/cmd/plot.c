@@ -126,13 +126,6 @@ static void read_gpu(const struct frame *frame, struct panel *out)
 			 [MT_PART_REUSABLE] = read_series(frame, MT_RECORDING_GPU_RESERVED)}};
 }
 
-static void free_panel(struct panel *panel)
-{
-	mt_series_free(&panel->whole);
-	for (size_t i = 0; i < MT_PARTS_COUNT; i++)
-		mt_series_free(&panel->sums[i]);
-}
-
 /* Returns the cleanups and rounds that are shown, by rising time. The caller frees. */
 static struct mt_area_mark *list_marks(const struct frame *frame, size_t *out_count)
 {
@@ -210,7 +203,9 @@ static void print_panel(const struct frame *frame, struct panel *panel)
 	}
 	mt_cells_free(&cells);
 	free(marks);
-	free_panel(panel);
+	mt_series_free(&panel->whole);
+	for (size_t i = 0; i < MT_PARTS_COUNT; i++)
+		mt_series_free(&panel->sums[i]);
 }
 
 static void print_title(const struct frame *frame)

@@ -6,11 +6,6 @@
 #include "ctl/output/table.h"
 #include "sys/saturating.h"
 
-static bool waits_for_gc(const struct mt_stats_cleanup *cleanup)
-{
-	return cleanup->gc_state == MT_GC_LATE || cleanup->gc_state == MT_GC_BLOCKED;
-}
-
 /* Gives the late collection to the entries that wait for it. Returns whether there is one. */
 static bool resolve(struct mt_cleanup_entry *entries, size_t count,
 		    const struct mt_stats_cleanup *late)
@@ -18,7 +13,8 @@ static bool resolve(struct mt_cleanup_entry *entries, size_t count,
 	struct mt_cleanup_entry *first = NULL;
 
 	for (size_t i = 0; i < count; i++) {
-		if (entries[i].late || !waits_for_gc(entries[i].cleanup))
+		if (entries[i].late || (entries[i].cleanup->gc_state != MT_GC_LATE &&
+					entries[i].cleanup->gc_state != MT_GC_BLOCKED))
 			continue;
 		entries[i].late = late;
 		entries[i].has_joined = first != NULL;

@@ -454,15 +454,12 @@ static void say_left_out(const struct reply *reply)
 	json_decref(root);
 }
 
-/* Codes for which the specification wants a later try. */
-static bool is_for_later(long status)
-{
-	return status == 429 || status == 502 || status == 503 || status == 504;
-}
-
 static enum mt_err explain(int failed, long status, const char *url, const struct reply *reply,
 			   struct mt_error_reason *why)
 {
+	/* codes for which the specification wants a later try */
+	bool later = status == 429 || status == 502 || status == 503 || status == 504;
+
 	if (failed)
 		return mt_error_because(why, MT_ERR_TIMEOUT, "%.120s: %s", url,
 					curl.easy_strerror(failed));
@@ -470,7 +467,7 @@ static enum mt_err explain(int failed, long status, const char *url, const struc
 		say_left_out(reply);
 		return MT_ERR_OK;
 	}
-	return mt_error_because(why, is_for_later(status) ? MT_ERR_TIMEOUT : MT_ERR_INVALID,
+	return mt_error_because(why, later ? MT_ERR_TIMEOUT : MT_ERR_INVALID,
 				"%.120s: HTTP status %ld: %.120s", url, status, reply->text);
 }
 

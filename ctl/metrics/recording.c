@@ -737,19 +737,15 @@ static enum mt_err read_whole(const char *path, struct mt_recording *recording,
 	return error;
 }
 
-static bool is_over_many_lines(const struct reader *reader)
-{
-	return reader->number == 1 && reader->length && reader->length < 3 &&
-	       reader->line[0] == '{';
-}
-
 static enum mt_err read_file(struct reader *reader, const char *path, struct mt_recording *out,
 			     struct mt_error_reason *why)
 {
 	struct mt_error_reason reason = {.text = ""};
 	enum mt_err error = read_lines(reader, out, &reason);
 
-	if (error && is_over_many_lines(reader)) {
+	/* one object over many lines */
+	if (error && reader->number == 1 && reader->length && reader->length < 3 &&
+	    reader->line[0] == '{') {
 		error = read_whole(path, out, &reason);
 		return error ? mt_error_because(why, error, "%.150s: %s", path, reason.text)
 			     : MT_ERR_OK;

@@ -123,13 +123,6 @@ static const char *name_of(const struct names *names, uint64_t address)
 
 /* ---- sites ---- */
 
-/* The loop of the interpreter, whatever its version and its compiler have made of the name. */
-static bool runs_python(const char *frame)
-{
-	return strncmp(frame, "_PyEval_EvalFrameDefault", 24) == 0 ||
-	       strncmp(frame, "_PyEval_EvalFrame", 17) == 0;
-}
-
 static void add_frame(struct mt_site *site, const char *frame)
 {
 	if (site->frames_count < MT_SITES_FRAMES)
@@ -169,7 +162,8 @@ static void fill_site(const struct mt_heap_profile *file, const struct mt_heap_p
 	for (size_t i = lines; i < stack->frames_count; i++) {
 		const char *name = name_of(names, addresses[i]);
 
-		for (; name && runs_python(name) && done < lines; done++)
+		/* the loop of the interpreter, whatever its version and its compiler name it */
+		for (; name && strncmp(name, "_PyEval_EvalFrame", 17) == 0 && done < lines; done++)
 			add_frame(out, mt_heap_profile_line(file, addresses[done])->text);
 		if (name)
 			add_frame(out, name);

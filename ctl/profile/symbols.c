@@ -185,12 +185,6 @@ struct mt_symbols {
 
 /* ---- maps ---- */
 
-static bool continues(const struct mapping *before, const struct mapping *after)
-{
-	return before->device == after->device && before->inode == after->inode &&
-	       strcmp(before->path, after->path) == 0;
-}
-
 /* maps writes a newline in a path as \012, and escapes nothing else: a file with these four
  * characters in its name is mistaken for the other. */
 static void undo_newlines(char *path)
@@ -233,7 +227,8 @@ static void add(struct mt_symbols *symbols, struct mapping mapping)
 		mt_error_check_memory(reallocarray(symbols->list, at + 1, sizeof(*symbols->list)));
 	before = at ? &symbols->list[at - 1] : NULL;
 	mapping.first = at;
-	if (before && continues(before, &mapping)) {
+	if (before && before->device == mapping.device && before->inode == mapping.inode &&
+	    strcmp(before->path, mapping.path) == 0) {
 		mapping.base = before->base;
 		mapping.first = before->first;
 	}

@@ -118,14 +118,6 @@ static size_t collect(struct meter *meters, const struct mt_top_frame *frame)
 	return count;
 }
 
-static void draw_meter(struct mt_cells *canvas, struct mt_cell_place at, const struct meter *meter)
-{
-	const struct mt_top_bar bar = {meter->parts, meter->total_bytes, meter->text};
-
-	at.column = mt_cells_put(canvas, at, MT_STYLE_LABEL, meter->label);
-	mt_top_draw_bar(canvas, at, &bar);
-}
-
 /* Draws up to `most` lines, two meters side by side if there is room. */
 static int draw_meters(struct mt_cells *canvas, const struct mt_top_frame *frame, int row, int most)
 {
@@ -136,10 +128,12 @@ static int draw_meters(struct mt_cells *canvas, const struct mt_top_frame *frame
 
 	for (size_t i = 0; i < count && (int)(i / across) < most; i++) {
 		int left = (int)(i % across) * width;
-		const struct mt_cell_place at = {row + (int)(i / across), left + 1,
-						 left + width - 1};
+		const struct mt_top_bar bar = {meters[i].parts, meters[i].total_bytes,
+					       meters[i].text};
+		struct mt_cell_place at = {row + (int)(i / across), left + 1, left + width - 1};
 
-		draw_meter(canvas, at, &meters[i]);
+		at.column = mt_cells_put(canvas, at, MT_STYLE_LABEL, meters[i].label);
+		mt_top_draw_bar(canvas, at, &bar);
 		lines = (int)(i / across) + 1;
 	}
 	return lines;

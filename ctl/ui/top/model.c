@@ -151,14 +151,6 @@ static void add_fold(struct mt_top_model *model, struct mt_top_id id)
 	model->folded[model->folded_count++] = id;
 }
 
-static void remove_fold(struct mt_top_model *model, struct mt_top_id id)
-{
-	size_t index = folded_index(model, id);
-
-	if (index < model->folded_count)
-		model->folded[index] = model->folded[--model->folded_count];
-}
-
 /* ---- lines ---- */
 
 struct arrangement {
@@ -341,7 +333,10 @@ void mt_top_model_fold(struct mt_top_model *model)
 
 void mt_top_model_unfold(struct mt_top_model *model)
 {
-	remove_fold(model, model->selected_id);
+	size_t index = folded_index(model, model->selected_id);
+
+	if (index < model->folded_count)
+		model->folded[index] = model->folded[--model->folded_count];
 	mt_top_model_arrange(model);
 }
 

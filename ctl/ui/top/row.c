@@ -16,11 +16,6 @@
 #define SPAN_MIN_NS   (60u * UINT64_C(1000000000))
 #define CLOCK_STEP_NS (10u * UINT64_C(1000000000))
 
-static struct mt_top_point *at(struct mt_top_history *history, size_t index)
-{
-	return &history->points[(history->first + index) % MT_TOP_HISTORY_POINTS];
-}
-
 static const struct mt_top_point *point_at(const struct mt_top_history *history, size_t index)
 {
 	return &history->points[(history->first + index) % MT_TOP_HISTORY_POINTS];
@@ -37,8 +32,9 @@ static bool is_crowded(const struct mt_top_history *history, uint64_t time_ns)
  * updates is not lost. */
 static void merge_last(struct mt_top_history *history)
 {
-	struct mt_top_point *before = at(history, history->count - 2);
-	const struct mt_top_point last = *at(history, history->count - 1);
+	struct mt_top_point *before =
+		&history->points[(history->first + history->count - 2) % MT_TOP_HISTORY_POINTS];
+	const struct mt_top_point last = *point_at(history, history->count - 1);
 	uint64_t time_ns = before->time_ns;
 
 	if (last.rss_bytes > before->rss_bytes)
@@ -55,9 +51,10 @@ static bool went_back(uint64_t last_ns, uint64_t time_ns)
 
 void mt_top_history_add(struct mt_top_history *history, const struct mt_top_point *point)
 {
-	if (history->count && went_back(at(history, history->count - 1)->time_ns, point->time_ns))
+	if (history->count &&
+	    went_back(point_at(history, history->count - 1)->time_ns, point->time_ns))
 		history->count = 0;
-	if (history->count && point->time_ns <= at(history, history->count - 1)->time_ns)
+	if (history->count && point->time_ns <= point_at(history, history->count - 1)->time_ns)
 		return;
 	if (history->count && is_crowded(history, point->time_ns))
 		merge_last(history);
@@ -65,7 +62,7 @@ void mt_top_history_add(struct mt_top_history *history, const struct mt_top_poin
 		history->first = (history->first + 1) % MT_TOP_HISTORY_POINTS;
 	else
 		history->count++;
-	*at(history, history->count - 1) = *point;
+	history->points[(history->first + history->count - 1) % MT_TOP_HISTORY_POINTS] = *point;
 }
 
 void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_file *file,
@@ -77,7 +74,8 @@ void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_f
 						   mt_memory_parts_of_sample(sample)};
 
 		/* Of two times out of order nobody knows which is wrong. */
-		if (history->count && sample->time_ns <= at(history, history->count - 1)->time_ns)
+		if (history->count &&
+		    sample->time_ns <= point_at(history, history->count - 1)->time_ns)
 			continue;
 		if (sample->time_ns && sample->time_ns < now_ns &&
 		    now_ns - sample->time_ns < MT_TOP_HISTORY_NS)
@@ -366,11 +364,6 @@ static double growth(const struct mt_top_row *row)
 	return (double)row->own.rss_bytes - (double)history->points[history->first].rss_bytes;
 }
 
-static double freed(const struct mt_top_cleanup *last)
-{
-	return last->time_ns ? (double)last->before_bytes - (double)last->after_bytes : -1e30;
-}
-
 /* The bytes of a column that shows a sum. */
 static uint64_t bytes_of(enum mt_top_column column, const struct mt_process_tree_sums *sums)
 {
@@ -382,6 +375,8 @@ static uint64_t bytes_of(enum mt_top_column column, const struct mt_process_tree
 
 static double value_of(enum mt_top_column column, const struct mt_top_shown *of)
 {
+	const struct mt_top_cleanup *last = &of->row->last;
+
 	if (columns[column].sum != MT_TOP_NONE)
 		return (double)bytes_of(column, of->sums);
 	switch (column) {
@@ -390,9 +385,10 @@ static double value_of(enum mt_top_column column, const struct mt_top_shown *of)
 	case MT_COLUMN_FRAG:
 		return mt_top_sums_fragmented_percent(of->sums);
 	case MT_COLUMN_FREED:
-		return freed(&of->row->last);
+		return last->time_ns ? (double)last->before_bytes - (double)last->after_bytes
+				     : -1e30;
 	case MT_COLUMN_AGO:
-		return (double)of->row->last.time_ns;
+		return (double)last->time_ns;
 	case MT_COLUMN_BUDGET:
 		return of->row->budget_used_pct;
 	case MT_COLUMN_TREND:
@@ -556,16 +552,12 @@ static struct mt_top_cell_text budget_cell(const struct mt_top_row *row)
 	return cell;
 }
 
-static enum mt_cell_style pressure_style(const struct mt_top_row *row)
-{
-	if (row->pressure_level >= MT_PRESSURE_CRITICAL)
-		return MT_STYLE_BAD;
-	return row->pressure_level == MT_PRESSURE_WARN ? MT_STYLE_WARN : MT_STYLE_PLAIN;
-}
-
 static struct mt_top_cell_text pid_cell(const struct mt_top_row *row)
 {
-	struct mt_top_cell_text cell = {.style = pressure_style(row)};
+	struct mt_top_cell_text cell = {
+		.style = row->pressure_level >= MT_PRESSURE_CRITICAL ? MT_STYLE_BAD
+			 : row->pressure_level == MT_PRESSURE_WARN   ? MT_STYLE_WARN
+								     : MT_STYLE_PLAIN};
 
 	snprintf(cell.text.text, sizeof(cell.text.text), "%d", (int)row->process.pid);
 	return cell;
