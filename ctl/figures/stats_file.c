@@ -122,15 +122,6 @@ static void clean_cleanups(struct mt_stats_cleanup *records)
 	}
 }
 
-static void clean_settings(struct mt_stats_setting *settings)
-{
-	for (size_t i = 0; i < MT_SETTINGS_COUNT; i++) {
-		mt_text_clean(settings[i].name, sizeof(settings[i].name));
-		mt_text_clean(settings[i].value, sizeof(settings[i].value));
-		mt_text_clean(settings[i].origin, sizeof(settings[i].origin));
-	}
-}
-
 static void clean_devices(struct mt_stats_device *devices, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -192,8 +183,14 @@ enum mt_err mt_stats_file_check(const struct mt_stats_file *file, struct mt_erro
 
 void mt_stats_file_clean(struct mt_stats_file *file)
 {
+	struct mt_stats_setting *settings = file->settings;
+
 	clean_head(&file->head);
-	clean_settings(file->settings);
+	for (size_t i = 0; i < MT_SETTINGS_COUNT; i++) {
+		mt_text_clean(settings[i].name, sizeof(settings[i].name));
+		mt_text_clean(settings[i].value, sizeof(settings[i].value));
+		mt_text_clean(settings[i].origin, sizeof(settings[i].origin));
+	}
 	clean_devices(file->devices, MT_DEVICES_COUNT);
 	clean_ooms(file->ooms);
 	clean_limit_reports(file->limit_reports);

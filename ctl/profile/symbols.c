@@ -237,22 +237,16 @@ static void add(struct mt_symbols *symbols, struct mapping mapping)
 	symbols->count++;
 }
 
-static void load_demangle(struct mt_symbols *symbols)
-{
-	void *library = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
-
-	if (library)
-		*(void **)(void *)&symbols->demangle = dlsym(library, "__cxa_demangle");
-}
-
 /* DEBUGINFOD_URLS is removed, so that no server is contacted. */
 static void start_dwfl(struct mt_symbols *symbols)
 {
-	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
+	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL),
+	     *demangles = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
 	bool whole = library != NULL;
 
 	symbols->started = true;
-	load_demangle(symbols);
+	if (demangles)
+		*(void **)(void *)&symbols->demangle = dlsym(demangles, "__cxa_demangle");
 #define X(name) whole = whole && (*(void **)(void *)&libdw.name = dlsym(library, #name));
 	FUNCTIONS(X)
 #undef X

@@ -547,16 +547,6 @@ struct hint {
 	const char *key, *meaning;
 };
 
-static void draw_hints(struct mt_cells *canvas, const struct hint *hints, int row)
-{
-	struct mt_cell_place at = {row, 0, 0};
-
-	for (; hints->key; hints++) {
-		at.column = mt_cells_put(canvas, at, MT_STYLE_KEY, hints->key);
-		at.column = mt_cells_put(canvas, at, MT_STYLE_SORTED, hints->meaning) + 1;
-	}
-}
-
 static void draw_keys(const struct mt_top_app *app, struct mt_cells *canvas, int row)
 {
 	static const struct hint list[] = {
@@ -573,8 +563,12 @@ static void draw_keys(const struct mt_top_app *app, struct mt_cells *canvas, int
 						 [MT_SCREEN_DETAILS] = details,
 						 [MT_SCREEN_SORT] = sort,
 						 [MT_SCREEN_HELP] = help};
+	struct mt_cell_place at = {row, 0, 0};
 
-	draw_hints(canvas, all[app->screen], row);
+	for (const struct hint *hint = all[app->screen]; hint->key; hint++) {
+		at.column = mt_cells_put(canvas, at, MT_STYLE_KEY, hint->key);
+		at.column = mt_cells_put(canvas, at, MT_STYLE_SORTED, hint->meaning) + 1;
+	}
 }
 
 /* Prompt, message, or the whole command line of the selected process. Returns false for the latter.
