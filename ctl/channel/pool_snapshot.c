@@ -240,21 +240,10 @@ static json_t *small_part_json(const struct mt_pool_snapshot_part *part)
 
 /* ---- devices ---- */
 
-/* Kinds of memory whose blocks are not listed, by their names in `mtctl stat`. */
-static json_t *unlisted_json(const struct mt_stats_device *row)
-{
-	json_t *object = json_object();
-
-	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); figure->name; figure++)
-		if (mt_text_ends_with(figure->name, "_live_bytes"))
-			mt_json_set_u64(object, figure->name, mt_figure_value(figure, row));
-	return object;
-}
-
 static void add_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
 		       const struct mt_stats_device *row, void *data)
 {
-	json_t *devices = data, *object = json_object();
+	json_t *devices = data, *object = json_object(), *unlisted = json_object();
 	struct mt_pool_snapshot_sums sums;
 
 	mt_pool_snapshot_sum(&snapshot->blocks, device, &sums);
@@ -268,7 +257,12 @@ static void add_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
 	mt_json_set_u64(object, "contexts_count", sums.contexts_count);
 	mt_json_set_u64(object, "blocks_count", sums.count);
 	set_states(object, sums.states);
-	mt_json_set(object, "unlisted", row ? unlisted_json(row) : json_object());
+	/* kinds of memory whose blocks are not listed, by their names in `mtctl stat` */
+	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); row && figure->name;
+	     figure++)
+		if (mt_text_ends_with(figure->name, "_live_bytes"))
+			mt_json_set_u64(unlisted, figure->name, mt_figure_value(figure, row));
+	mt_json_set(object, "unlisted", unlisted);
 	mt_json_append(devices, object);
 }
 

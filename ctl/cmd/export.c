@@ -13,7 +13,6 @@
 #include "ctl/channel/process_list.h"
 #include "ctl/command.h"
 #include "ctl/metrics/openmetrics.h"
-#include "ctl/output/error.h"
 #include "ctl/output/outfile.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"

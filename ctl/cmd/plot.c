@@ -9,7 +9,6 @@
 #include "ctl/metrics/series.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/metrics/run.h"
-#include "ctl/output/error.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 #include "ctl/plot_options.h"

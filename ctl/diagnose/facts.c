@@ -9,12 +9,9 @@
 #include <unistd.h>
 
 #include "ctl/channel/control_file.h"
-#include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/diagnose/facts_internal.h"
-#include "ctl/figures/stats_file.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/limit.h"
 #include "ctl/process/look.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/read_file.h"

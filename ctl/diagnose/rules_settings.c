@@ -11,7 +11,6 @@
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/metrics/series.h"
 #include "core/config.h"
-#include "sys/saturating.h"
 
 /* less is what the worker keeps by default */
 #define WASTE_BYTES (64 * MT_MIB)

@@ -6,10 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"
-#include "ctl/figures/stats_file.h"
-#include "ctl/figures/memory_parts.h"
 #include "ctl/process/preload.h"
 
 #define NEAR_PERCENT 85.0          /* of a limit */

@@ -362,22 +362,13 @@ static struct mapping *find(const struct mt_symbols *symbols, uint64_t address)
 
 /* ---- names ---- */
 
-/* Whether the file is the mapped one. On btrfs and overlayfs, maps and stat(2) have different
- * devices: for a process of the own user this is not checked, so that names are not lost. */
-static bool is_mapped_file(const struct mt_symbols *symbols, const struct mapping *mapping, int fd)
-{
-	struct stat seen;
-
-	return symbols->own || (fstat(fd, &seen) == 0 && seen.st_dev == mapping->device &&
-				seen.st_ino == mapping->inode);
-}
-
 /* map_files leads to the mapped file itself, also if it is deleted or replaced, but needs
  * CAP_SYS_ADMIN. Otherwise the file is opened by its path below the process's root, if another
  * file may be by now. */
 static int open_file(const struct mt_symbols *symbols, const struct mapping *mapping)
 {
 	char path[PATH_MAX + 64];
+	struct stat seen;
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)symbols->pid,
@@ -387,7 +378,12 @@ static int open_file(const struct mt_symbols *symbols, const struct mapping *map
 		return fd;
 	snprintf(path, sizeof(path), "/proc/%d/root%.4095s", (int)symbols->pid, mapping->path);
 	fd = mt_read_file_open(path);
-	if (fd < 0 || is_mapped_file(symbols, mapping, fd))
+	/* Whether the file is the mapped one. On btrfs and overlayfs, maps and stat(2) have
+	 * different devices: for a process of the own user this is not checked, so that names are
+	 * not lost. */
+	if (fd < 0 || symbols->own ||
+	    (fstat(fd, &seen) == 0 && seen.st_dev == mapping->device &&
+	     seen.st_ino == mapping->inode))
 		return fd;
 	close(fd);
 	return -1;

@@ -9,7 +9,6 @@
 
 #include "ctl/channel/stats_dir.h"
 #include "ctl/command.h"
-#include "ctl/output/cells.h"
 #include "ctl/output/error.h"
 #include "ctl/output/table.h"
 #include "ctl/process/clock.h"

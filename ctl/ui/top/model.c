@@ -121,12 +121,6 @@ static size_t folded_index(const struct mt_top_model *model, struct mt_top_id id
 	return i;
 }
 
-static bool is_folded(const struct mt_top_model *model, size_t row)
-{
-	return !model->is_flat && !*model->filter &&
-	       folded_index(model, mt_top_row_id(&model->rows[row])) < model->folded_count;
-}
-
 static size_t count_below(const struct mt_top_model *model, size_t row)
 {
 	size_t count = 0;
@@ -197,7 +191,8 @@ static void add_below(const struct arrangement *at, size_t parent, int depth, ui
 		model->lines_count++;
 		if (model->is_flat)
 			continue;
-		if (is_folded(model, row))
+		if (!*model->filter &&
+		    folded_index(model, mt_top_row_id(&model->rows[row])) < model->folded_count)
 			line->folded_count = count_below(model, row);
 		if (line->folded_count)
 			line->sums = model->rows[row].tree;

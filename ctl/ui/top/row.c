@@ -43,18 +43,13 @@ static void merge_last(struct mt_top_history *history)
 	history->count--;
 }
 
-/* Whether the clock was set back. Two readings may cross by less. */
-static bool went_back(uint64_t last_ns, uint64_t time_ns)
-{
-	return time_ns < last_ns && last_ns - time_ns > CLOCK_STEP_NS;
-}
-
 void mt_top_history_add(struct mt_top_history *history, const struct mt_top_point *point)
 {
-	if (history->count &&
-	    went_back(point_at(history, history->count - 1)->time_ns, point->time_ns))
-		history->count = 0;
-	if (history->count && point->time_ns <= point_at(history, history->count - 1)->time_ns)
+	uint64_t last_ns = history->count ? point_at(history, history->count - 1)->time_ns : 0;
+
+	if (mt_sat_sub(last_ns, point->time_ns) > CLOCK_STEP_NS)
+		history->count = 0; /* the clock was set back; two readings may cross by less */
+	if (history->count && point->time_ns <= last_ns)
 		return;
 	if (history->count && is_crowded(history, point->time_ns))
 		merge_last(history);
@@ -427,13 +422,6 @@ int mt_top_column_compare(enum mt_top_column column, const struct mt_top_shown *
 
 /* ---- layout ---- */
 
-static bool is_wanted(enum mt_top_column column, struct mt_top_optional optional)
-{
-	if (column == MT_COLUMN_RANK)
-		return optional.ranks;
-	return optional.gpu || columns[column].needs != MT_SUM_gpu;
-}
-
 static int width_of(const struct mt_top_layout *layout)
 {
 	int width = 0;
@@ -470,7 +458,11 @@ void mt_top_layout_make(struct mt_top_optional optional, int room, struct mt_top
 	int column = 0, spare;
 
 	for (size_t i = 0; i < MT_COLUMNS_COUNT; i++)
-		out->width[i] = is_wanted((enum mt_top_column)i, optional) ? columns[i].width : 0;
+		out->width[i] =
+			(i == MT_COLUMN_RANK ? optional.ranks
+					     : optional.gpu || columns[i].needs != MT_SUM_gpu)
+				? columns[i].width
+				: 0;
 	while (width_of(out) > room && drop_one_rank(out))
 		continue;
 	spare = room > width_of(out) ? room - width_of(out) : 0;
@@ -563,12 +555,6 @@ static struct mt_top_cell_text pid_cell(const struct mt_top_row *row)
 	return cell;
 }
 
-static struct mt_top_cell_text state_cell(enum mt_process_state state)
-{
-	return (struct mt_top_cell_text){mt_text_format("%s", mt_process_state_word(state)),
-					 state >= MT_PROCESS_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
-}
-
 struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 					   const struct mt_top_shown *shown, uint64_t now_ns)
 {
@@ -591,7 +577,11 @@ struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 	case MT_COLUMN_FRAG:
 		return has_heap ? fragmented_cell(shown->sums) : unknown;
 	case MT_COLUMN_REASON:
-		return is_awake ? cleanup_cell(column, row, now_ns) : state_cell(row->state);
+		if (is_awake)
+			return cleanup_cell(column, row, now_ns);
+		return (struct mt_top_cell_text){
+			mt_text_format("%s", mt_process_state_word(row->state)),
+			row->state >= MT_PROCESS_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
 	case MT_COLUMN_FREED:
 	case MT_COLUMN_AGO:
 		return cleanup_cell(column, row, now_ns);
