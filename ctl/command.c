@@ -314,21 +314,16 @@ static void print_exits(const struct mt_command *command)
 	}
 }
 
-static const char *help_of_page(const char *name)
-{
-	for (size_t i = 0; i < sizeof(helps) / sizeof(helps[0]); i++)
-		if (strcmp(helps[i].name, name) == 0)
-			return helps[i].text;
-	return "";
-}
-
 /* Prints "usage: mtctl NAME ARGUMENTS", the help of the table and of the page, what a PID may be,
  * and the exit codes to stdout. Returns 0. */
 static int command_help(const char *name)
 {
 	const struct mt_command *command = mt_command_find(name);
-	const char *details = help_of_page(name);
+	const char *details = "";
 
+	for (size_t i = 0; i < sizeof(helps) / sizeof(helps[0]); i++)
+		if (strcmp(helps[i].name, name) == 0)
+			details = helps[i].text;
 	printf("usage: mtctl %s %s\n%s\n", command->name, command->arguments, command->help);
 	if (*details)
 		printf("\n%s", details);

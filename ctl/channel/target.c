@@ -173,14 +173,6 @@ static bool list_commands_with(const char *name)
 	return kept > 0;
 }
 
-static void say_no_process(const char *name, const char *nearest)
-{
-	if (*nearest)
-		mt_error_say("no process '%.60s'; did you mean '%.60s'?", name, nearest);
-	else
-		mt_error_say("no process '%.60s'; `mtctl ps` lists those under the shim", name);
-}
-
 /* How many processes a word may mean. ROOT: one, that of which the others with the name descend. */
 enum meaning { SEVERAL, ONE, ROOT };
 
@@ -216,7 +208,10 @@ static enum mt_exit add_named(const char *name, enum meaning meaning, struct pid
 	if (meaning == ROOT)
 		count = keep_roots(list, count);
 	if (!count && !list_commands_with(name))
-		say_no_process(name, nearest.text);
+		mt_error_say(*nearest.text ? "no process '%.60s'; did you mean '%.60s'?"
+					   : "no process '%.60s'; `mtctl ps` lists those under "
+					     "the shim%.0s",
+			     name, nearest.text);
 	if (count > 1) {
 		mt_error_say("'%.60s' is the name of %zu processes%s", name, count,
 			     only_one ? "; give the id of one" : "");

@@ -110,6 +110,27 @@ static uint64_t count_waits(pid_t pid)
 	return count;
 }
 
+/* Finds the last collection, or that the program had it disabled; NULL: none has been. *out_before:
+ * the live bytes that it began with, 0: not known. */
+static const struct mt_stats_cleanup *last_gc(const struct mt_stats_file *file,
+					      uint64_t *out_before)
+{
+	struct mt_cleanup_entry entries[MT_CLEANUPS_COUNT];
+
+	for (size_t i = mt_cleanup_history(file, entries); i-- > 0;) {
+		const struct mt_stats_cleanup *one =
+			entries[i].late ? entries[i].late : entries[i].cleanup;
+
+		if (!one->gc_ns && one->gc_state != MT_GC_DISABLED)
+			continue;
+		/* the record of a late collection begins after it */
+		if (entries[i].cleanup->reason != MT_REASON_LATE_GC)
+			*out_before = entries[i].cleanup->live_before_bytes;
+		return one;
+	}
+	return NULL;
+}
+
 /* Says on stderr what a collection has cost Python's main thread, and what it is expected to cost:
  * as much for each live byte as the last one, else a millisecond for each MB (100 to 170 ms for 125
  * MB of small dicts, CPython 3.11). Only a collection tells whether the program has disabled it.
@@ -117,24 +138,13 @@ static uint64_t count_waits(pid_t pid)
 static void say_gc(const struct mt_process *process, uint64_t waits, bool dry_run,
 		   struct mt_stats_file *file)
 {
-	struct mt_cleanup_entry entries[MT_CLEANUPS_COUNT];
-	const struct mt_stats_cleanup *last = NULL;
+	const struct mt_stats_cleanup *last;
 	struct mt_error_reason why;
 	uint64_t live, before = 0, expected_ns;
 
 	if (mt_target_read(process, file, &why) != MT_ERR_OK || !file->head.python)
 		return;
-	for (size_t i = mt_cleanup_history(file, entries); i-- > 0 && !last;) {
-		const struct mt_stats_cleanup *one =
-			entries[i].late ? entries[i].late : entries[i].cleanup;
-
-		if (!one->gc_ns && one->gc_state != MT_GC_DISABLED)
-			continue;
-		last = one;
-		/* the record of a late collection begins after it */
-		if (entries[i].cleanup->reason != MT_REASON_LATE_GC)
-			before = entries[i].cleanup->live_before_bytes;
-	}
+	last = last_gc(file, &before);
 	if (last && last->gc_state == MT_GC_DISABLED) {
 		mt_error_say("process %d (%s): the program had disabled Python's gc when a cleanup "
 			     "last asked for it: nothing is collected until it enables it",

@@ -257,11 +257,6 @@ static json_t *points_of(json_t *resource, const struct family *family)
 	return json_object_get(kind ? kind : json_object_get(metric, "gauge"), "dataPoints");
 }
 
-static bool is_of_resource(const char *name)
-{
-	return strcmp(name, "pid") == 0 || strcmp(name, "comm") == 0 || strcmp(name, "rank") == 0;
-}
-
 static void take_sample(void *data, const struct mt_metric *metric, const struct mt_labels *labels,
 			uint64_t value)
 {
@@ -277,9 +272,14 @@ static void take_sample(void *data, const struct mt_metric *metric, const struct
 		resource = new_resource(labels);
 		mt_json_set(body->resources, pid, resource);
 	}
-	for (size_t i = 0; labels && i < labels->count; i++)
-		if (!is_of_resource(labels->list[i].name))
-			set_text(attributes, labels->list[i].name, labels->list[i].value);
+	for (size_t i = 0; labels && i < labels->count; i++) {
+		const char *name = labels->list[i].name;
+
+		/* these are attributes of the resource */
+		if (strcmp(name, "pid") != 0 && strcmp(name, "comm") != 0 &&
+		    strcmp(name, "rank") != 0)
+			set_text(attributes, name, labels->list[i].value);
+	}
 	if (family.convention && family.convention->attribute)
 		set_text(attributes, family.convention->attribute, family.convention->value);
 	snprintf(text, sizeof(text), "%" PRIu64, body->time_ns);

@@ -48,15 +48,6 @@ static struct mt_top_tracked *take_tracked(struct mt_top_watch *watch, struct mt
 	return tracked;
 }
 
-/* Settings change only by requests. */
-static bool wants_file(const struct mt_top_tracked *tracked,
-		       const struct mt_process_list_entry *entry)
-{
-	return entry->state == MT_PROCESS_AWAKE &&
-	       (!tracked->was_read || entry->head.cleanups_count != tracked->cleanups_count ||
-		entry->head.snapshot.requests_count != tracked->requests_count);
-}
-
 static void read_file(struct mt_top_watch *watch, struct mt_top_tracked *tracked,
 		      const struct mt_process *process, uint64_t now_ns)
 {
@@ -108,10 +99,14 @@ static struct mt_top_row *top_watch_read(struct mt_top_watch *watch, uint64_t no
 	watch->gpus = (struct mt_top_gpus){0};
 	for (size_t i = 0; i < processes.count; i++) {
 		const struct mt_process *process = &processes.list[i].process;
+		const struct mt_stats_head *head = &processes.list[i].head;
 
 		tracked[i] = take_tracked(
 			watch, (struct mt_top_id){process->pid, process->start_ticks}, &next);
-		if (wants_file(tracked[i], &processes.list[i]))
+		/* settings change only by requests */
+		if (processes.list[i].state == MT_PROCESS_AWAKE &&
+		    (!tracked[i]->was_read || head->cleanups_count != tracked[i]->cleanups_count ||
+		     head->snapshot.requests_count != tracked[i]->requests_count))
 			read_file(watch, tracked[i], process, now_ns);
 		fill_row(watch, tracked[i], &processes.list[i], &rows[i]);
 		if (processes.list[i].devices)

@@ -21,13 +21,6 @@ static const struct mt_top_point *point_at(const struct mt_top_history *history,
 	return &history->points[(history->first + index) % MT_TOP_HISTORY_POINTS];
 }
 
-/* Three points in the time of two: the middle one goes. The newest one stays as it is. */
-static bool is_crowded(const struct mt_top_history *history, uint64_t time_ns)
-{
-	return history->count >= 2 && time_ns - point_at(history, history->count - 2)->time_ns <
-					      2 * (MT_TOP_HISTORY_NS / MT_TOP_HISTORY_POINTS);
-}
-
 /* Keeps the larger one of the last two at the time of the earlier one, so that a peak between two
  * updates is not lost. */
 static void merge_last(struct mt_top_history *history)
@@ -51,7 +44,9 @@ void mt_top_history_add(struct mt_top_history *history, const struct mt_top_poin
 		history->count = 0; /* the clock was set back; two readings may cross by less */
 	if (history->count && point->time_ns <= last_ns)
 		return;
-	if (history->count && is_crowded(history, point->time_ns))
+	/* three points in the time of two: the middle one goes; the newest one stays as it is */
+	if (history->count >= 2 && point->time_ns - point_at(history, history->count - 2)->time_ns <
+					   2 * (MT_TOP_HISTORY_NS / MT_TOP_HISTORY_POINTS))
 		merge_last(history);
 	if (history->count == MT_TOP_HISTORY_POINTS)
 		history->first = (history->first + 1) % MT_TOP_HISTORY_POINTS;
