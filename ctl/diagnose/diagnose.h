@@ -451,9 +451,6 @@ static inline const struct mt_stats_snapshot *mt_facts_now(const struct mt_facts
  * counts them. */
 bool mt_diagnose_knows_live(const struct mt_facts *facts);
 
-/* Returns whether libc's malloc serves for good since RLIMIT_AS or RLIMIT_DATA is low. */
-bool mt_facts_has_low_rlimit(const struct mt_facts *facts);
-
 /* Returns what the cleanup of diagnose says of Python's gc: MT_GC_DONE or MT_GC_DISABLED;
  * MT_GC_NONE: it has no answer, or there was none. An earlier one may be out of date. */
 uint32_t mt_facts_gc_state(const struct mt_facts *facts);

@@ -182,7 +182,7 @@ static void advise_between_blocks(const struct mt_facts *facts, struct mt_findin
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 
 	mt_finding_name(finding, "allocator");
-	if (mt_facts_has_low_rlimit(facts)) {
+	if (mt_stats_has_low_rlimit(&facts->last.head)) {
 		mt_finding_advise(finding,
 				  "Restart it with RLIMIT_AS and RLIMIT_DATA above 4 GB: the "
 				  "embedded jemalloc then serves, which mixes lifetimes less "

@@ -159,7 +159,7 @@ static const char *ignoring_option(const struct mt_facts *facts)
 /* Under a low limit the heap for objects ends where it is used, and Python's arenas go on. */
 static const char *helpful_value(const struct mt_facts *facts)
 {
-	return mt_facts_has_low_rlimit(facts) ? "malloc" : "on";
+	return mt_stats_has_low_rlimit(&facts->last.head) ? "malloc" : "on";
 }
 
 void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_finding *finding,

@@ -22,13 +22,6 @@ static void add_fact(struct mt_diagnosis *out, const char *label, const char *te
 
 /* ---- the shim in it ---- */
 
-bool mt_facts_has_low_rlimit(const struct mt_facts *facts)
-{
-	const struct mt_stats_head *head = &facts->last.head;
-
-	return head->mode == MT_MODE_LIBC && strstr(head->evidence, "RLIMIT_AS or RLIMIT_DATA");
-}
-
 void mt_rule_silent(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	if (facts->old_ns)

@@ -432,6 +432,11 @@ struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *clean
 
 /* ---- the profile ---- */
 
+bool mt_stats_has_low_rlimit(const struct mt_stats_head *head)
+{
+	return head->mode == MT_MODE_LIBC && strstr(head->evidence, "RLIMIT_AS or RLIMIT_DATA");
+}
+
 const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
 {
 	bool is_shadowed = head->mode == MT_MODE_SHADOWED;
@@ -446,7 +451,8 @@ const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
 		{is_shadowed ? "something else serves malloc, of which the library has no profile"
 			     : head->evidence,
 		 "--python shows the lines of this Python program without a restart"}};
-	int row = is_shadowed || head->mode == MT_MODE_LIBC ? 2 : head->mode != MT_MODE_JEMALLOC;
+	bool is_kept = head->mode == MT_MODE_LIBC && !mt_stats_has_low_rlimit(head);
+	int row = is_shadowed || is_kept ? 2 : head->mode != MT_MODE_JEMALLOC;
 
 	return head->snapshot.prof_state ? NULL
 					 : texts[row][head->python != MT_PYTHON_USES_UNKNOWN];

@@ -364,6 +364,21 @@ def test_why_libcs_malloc_serves_is_said_and_no_advice_names_what_is_set(ctl, mt
 	assert "MT_ALLOCATOR" not in sites and "MT_PROF" not in sites, sites
 
 
+def test_sites_says_how_a_process_under_a_low_limit_gets_a_profile_and_it_does(ctl, mtctl, spawn, plain):
+	"""It named the limit alone, as if nothing could be done."""
+	grows = "kept = [bytes(4000) for _ in range(9000)]; print('ready', flush=True); input()"
+	command = ["/bin/sh", "-c", 'ulimit -v 500000; exec "$@"', "-", mtctl, "run", "--", PYTHON, "-c", grows]
+	first = spawn(command, plain)
+	assert first.stdout.readline() == "ready\n"
+
+	advised = ctl("sites", first.pid).stderr
+
+	assert "start it with MT_PROF=on and MT_ALLOCATOR=jemalloc" in advised, advised
+	second = spawn(command, dict(plain, MT_PROF="on", MT_ALLOCATOR="jemalloc", MT_MIN_MB="0"))
+	assert second.stdout.readline() == "ready\n"
+	assert ctl("sites", second.pid).returncode == 0
+
+
 def test_a_request_to_a_stopped_process_says_that_it_is_stopped(ctl, mtctl, spawn, plain):
 	process = spawn([mtctl, "run", "--min-mb=0", "--", PYTHON, "-c", HOLDER], plain)
 	assert process.stdout.readline() == "ready\n"
