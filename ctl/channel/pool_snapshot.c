@@ -257,7 +257,7 @@ static void add_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
 	mt_json_set_u64(object, "contexts_count", sums.contexts_count);
 	mt_json_set_u64(object, "blocks_count", sums.count);
 	set_states(object, sums.states);
-	/* kinds of memory whose blocks are not listed, by their names in `mtctl stat` */
+	/* memory whose blocks are not listed, by its names in `mtctl stat` */
 	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); row && figure->name;
 	     figure++)
 		if (mt_text_ends_with(figure->name, "_live_bytes"))

@@ -207,11 +207,14 @@ static enum mt_exit add_named(const char *name, enum meaning meaning, struct pid
 
 	if (meaning == ROOT)
 		count = keep_roots(list, count);
-	if (!count && !list_commands_with(name))
-		mt_error_say(*nearest.text ? "no process '%.60s'; did you mean '%.60s'?"
-					   : "no process '%.60s'; `mtctl ps` lists those under "
-					     "the shim%.0s",
-			     name, nearest.text);
+	if (!count && !list_commands_with(name)) {
+		if (*nearest.text)
+			mt_error_say("no process '%.60s'; did you mean '%.60s'?", name,
+				     nearest.text);
+		else
+			mt_error_say("no process '%.60s'; `mtctl ps` lists those under the shim",
+				     name);
+	}
 	if (count > 1) {
 		mt_error_say("'%.60s' is the name of %zu processes%s", name, count,
 			     only_one ? "; give the id of one" : "");
