@@ -266,11 +266,6 @@ static bool takes_pid(const struct mt_command *command)
 	return strstr(command->arguments, "PID") != NULL;
 }
 
-static bool runs_program(const struct mt_command *command)
-{
-	return strstr(command->arguments, "program...") != NULL;
-}
-
 /* What exit code 1 means, if that is more than for all. */
 static const char *meaning_of_nothing(const char *name)
 {
@@ -310,7 +305,8 @@ static void print_exits(const struct mt_command *command)
 		bool of_program = exits[i].code >= MT_EXIT_CANNOT_RUN;
 		bool of_nothing = exits[i].code == MT_EXIT_NOTHING;
 
-		if ((of_pid && !takes_pid(command)) || (of_program && !runs_program(command)) ||
+		if ((of_pid && !takes_pid(command)) ||
+		    (of_program && !strstr(command->arguments, "program...")) ||
 		    (of_nothing && !nothing && !takes_pid(command)))
 			continue;
 		printf("  %3d  %s\n", (int)exits[i].code,
@@ -318,21 +314,16 @@ static void print_exits(const struct mt_command *command)
 	}
 }
 
-static const char *help_of_page(const char *name)
-{
-	for (size_t i = 0; i < sizeof(helps) / sizeof(helps[0]); i++)
-		if (strcmp(helps[i].name, name) == 0)
-			return helps[i].text;
-	return "";
-}
-
 /* Prints "usage: mtctl NAME ARGUMENTS", the help of the table and of the page, what a PID may be,
  * and the exit codes to stdout. Returns 0. */
 static int command_help(const char *name)
 {
 	const struct mt_command *command = mt_command_find(name);
-	const char *details = help_of_page(name);
+	const char *details = "";
 
+	for (size_t i = 0; i < sizeof(helps) / sizeof(helps[0]); i++)
+		if (strcmp(helps[i].name, name) == 0)
+			details = helps[i].text;
 	printf("usage: mtctl %s %s\n%s\n", command->name, command->arguments, command->help);
 	if (*details)
 		printf("\n%s", details);

@@ -44,18 +44,17 @@ static const struct group {
 	{"export", {"report", "plot", "compare", "trace", "export"}},
 };
 
-static void print_command(const struct mt_command *command)
-{
-	printf("  %s%-11s%s %-35s %s\n", mt_table_colour(MT_COLOUR_HEAD), command->name,
-	       mt_table_colour_end(), command->arguments, command->help);
-}
-
 static void print_groups(void)
 {
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		printf("%s\n", groups[i].title);
-		for (size_t j = 0; groups[i].names[j]; j++)
-			print_command(mt_command_find(groups[i].names[j]));
+		for (size_t j = 0; groups[i].names[j]; j++) {
+			const struct mt_command *command = mt_command_find(groups[i].names[j]);
+
+			printf("  %s%-11s%s %-35s %s\n", mt_table_colour(MT_COLOUR_HEAD),
+			       command->name, mt_table_colour_end(), command->arguments,
+			       command->help);
+		}
 		putchar('\n');
 	}
 }

@@ -109,11 +109,6 @@ static void add(struct mt_pool_snapshot_part *part, const struct mt_blocks_entry
 		part->oldest_ms = entry->age_ms;
 }
 
-static size_t size_class(uint64_t bytes)
-{
-	return bytes ? (size_t)(63 - __builtin_clzll(bytes)) : 0;
-}
-
 static void add_idle(struct mt_pool_snapshot_sums *sums, const struct mt_blocks_entry *entry,
 		     uint64_t decay_ms)
 {
@@ -136,6 +131,8 @@ void mt_pool_snapshot_sum(const struct mt_blocks_file *blocks, uint64_t device,
 	memset(out, 0, sizeof(*out));
 	for (size_t i = 0; i < blocks->count; i++) {
 		const struct mt_blocks_entry *entry = &blocks->entries[i];
+		size_t size_class =
+			entry->held_bytes ? (size_t)(63 - __builtin_clzll(entry->held_bytes)) : 0;
 
 		if (device != MT_POOL_SNAPSHOT_ALL && entry->device != device)
 			continue;
@@ -143,7 +140,7 @@ void mt_pool_snapshot_sum(const struct mt_blocks_file *blocks, uint64_t device,
 		out->contexts_count += !contexts[entry->context];
 		contexts[entry->context] = 1;
 		add(&out->states[entry->state], entry);
-		add(&out->sizes[size_class(entry->held_bytes)][entry->state], entry);
+		add(&out->sizes[size_class][entry->state], entry);
 		if (entry->state == MT_BLOCKS_IDLE)
 			add_idle(out, entry, blocks->head.decay_ms);
 	}
@@ -243,21 +240,10 @@ static json_t *small_part_json(const struct mt_pool_snapshot_part *part)
 
 /* ---- devices ---- */
 
-/* Kinds of memory whose blocks are not listed, by their names in `mtctl stat`. */
-static json_t *unlisted_json(const struct mt_stats_device *row)
-{
-	json_t *object = json_object();
-
-	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); figure->name; figure++)
-		if (mt_text_ends_with(figure->name, "_live_bytes"))
-			mt_json_set_u64(object, figure->name, mt_figure_value(figure, row));
-	return object;
-}
-
 static void add_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
 		       const struct mt_stats_device *row, void *data)
 {
-	json_t *devices = data, *object = json_object();
+	json_t *devices = data, *object = json_object(), *unlisted = json_object();
 	struct mt_pool_snapshot_sums sums;
 
 	mt_pool_snapshot_sum(&snapshot->blocks, device, &sums);
@@ -271,7 +257,12 @@ static void add_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
 	mt_json_set_u64(object, "contexts_count", sums.contexts_count);
 	mt_json_set_u64(object, "blocks_count", sums.count);
 	set_states(object, sums.states);
-	mt_json_set(object, "unlisted", row ? unlisted_json(row) : json_object());
+	/* memory whose blocks are not listed, by its names in `mtctl stat` */
+	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); row && figure->name;
+	     figure++)
+		if (mt_text_ends_with(figure->name, "_live_bytes"))
+			mt_json_set_u64(unlisted, figure->name, mt_figure_value(figure, row));
+	mt_json_set(object, "unlisted", unlisted);
 	mt_json_append(devices, object);
 }
 
@@ -330,17 +321,6 @@ static json_t *summary_json(const struct mt_pool_snapshot_sums *sums, uint64_t d
 
 /* ---- blocks ---- */
 
-/* Written without jansson, one block a line: a million objects would take a gigabyte. All values
- * are numbers and constant words. */
-static void write_block(FILE *to, const struct mt_blocks_entry *entry)
-{
-	fprintf(to,
-		"{\"device\":%u,\"context\":%u,\"id\":\"0x%" PRIx64 "\",\"bytes\":%" PRIu64
-		",\"held_bytes\":%" PRIu64 ",\"state\":\"%s\",\"age_ms\":%" PRIu32 "}",
-		entry->device, entry->context, entry->base, entry->asked_bytes, entry->held_bytes,
-		mt_blocks_file_state(entry->state), entry->age_ms);
-}
-
 static json_t *root_json(const struct mt_pool_snapshot *snapshot,
 			 const struct mt_pool_snapshot_view *view, size_t listed_count)
 {
@@ -374,10 +354,16 @@ void mt_pool_snapshot_write_json(const struct mt_pool_snapshot *snapshot,
 
 	text[strlen(text) - 1] = '\0'; /* removes the brace: the blocks are one more member */
 	fprintf(to, "%s,\n\"blocks\":[", text);
-	for (size_t i = 0; i < count; i++) {
-		fputs(i ? ",\n" : "\n", to);
-		write_block(to, list[i]);
-	}
+	/* Written without jansson, one block a line: a million objects would take a gigabyte. All
+	 * values are numbers and constant words. */
+	for (size_t i = 0; i < count; i++)
+		fprintf(to,
+			"%s{\"device\":%u,\"context\":%u,\"id\":\"0x%" PRIx64
+			"\",\"bytes\":%" PRIu64 ",\"held_bytes\":%" PRIu64
+			",\"state\":\"%s\",\"age_ms\":%" PRIu32 "}",
+			i ? ",\n" : "\n", list[i]->device, list[i]->context, list[i]->base,
+			list[i]->asked_bytes, list[i]->held_bytes,
+			mt_blocks_file_state(list[i]->state), list[i]->age_ms);
 	fputs("]}\n", to);
 	free(text);
 	free(list);

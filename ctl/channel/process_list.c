@@ -190,24 +190,22 @@ static void make_order(struct mt_process_list *processes)
 	free(next);
 }
 
-static void set_parts(struct mt_process_list_entry *entry)
-{
-	entry->own.parts =
-		entry->state == MT_PROCESS_AWAKE
-			? mt_memory_parts_of_snapshot(&entry->head.snapshot, entry->own.rss_bytes)
-			: mt_memory_parts_unknown(entry->own.rss_bytes);
-}
-
 /* From the last entry to the first, so that each parent has the sums of its children before it adds
  * its own to its parent. */
 static void sum_up(struct mt_process_list *processes)
 {
 	for (size_t i = 0; i < processes->count; i++) {
-		set_parts(&processes->list[i]);
-		processes->list[i].tree = processes->list[i].own;
-		mt_tree_sums_add(&processes->total, &processes->list[i].own);
-		processes->uses_cuda |= processes->list[i].uses_cuda;
-		processes->has_ranks |= *processes->list[i].head.rank != '\0';
+		struct mt_process_list_entry *entry = &processes->list[i];
+		uint64_t rss_bytes = entry->own.rss_bytes;
+
+		entry->own.parts =
+			entry->state == MT_PROCESS_AWAKE
+				? mt_memory_parts_of_snapshot(&entry->head.snapshot, rss_bytes)
+				: mt_memory_parts_unknown(rss_bytes);
+		entry->tree = entry->own;
+		mt_tree_sums_add(&processes->total, &entry->own);
+		processes->uses_cuda |= entry->uses_cuda;
+		processes->has_ranks |= *entry->head.rank != '\0';
 	}
 	for (size_t i = processes->order_count; i-- > 0;) {
 		const struct mt_process_list_entry *entry = &processes->list[processes->order[i]];

@@ -135,17 +135,6 @@ void mt_process_tree_member_sums(const struct mt_member *member, struct mt_proce
 		out->rss_bytes = member->process.rss_bytes;
 }
 
-static void add_member(struct mt_process_tree *tree, const struct mt_member *member)
-{
-	struct mt_process_tree_sums own;
-
-	mt_process_tree_member_sums(member, &own);
-	mt_tree_sums_add(&tree->sums, &own);
-	tree->unknown_count += !member->memory_known;
-	tree->forks_count += member->fork.is_fork;
-	tree->uses_cuda |= member->uses_cuda;
-}
-
 /* Without a root pid, each shimmed process without a shimmed ancestor is a root. */
 static bool is_root(const struct reading *reading, size_t index)
 {
@@ -189,8 +178,15 @@ enum mt_err mt_process_tree_read(pid_t root, enum mt_process_tree_detail detail,
 	mt_process_list_free(&reading.processes);
 	read_commands(&tree);
 	for (size_t i = 0; i < tree.count; i++) {
-		read_memory(&tree, &tree.list[i]);
-		add_member(&tree, &tree.list[i]);
+		struct mt_member *member = &tree.list[i];
+		struct mt_process_tree_sums own;
+
+		read_memory(&tree, member);
+		mt_process_tree_member_sums(member, &own);
+		mt_tree_sums_add(&tree.sums, &own);
+		tree.unknown_count += !member->memory_known;
+		tree.forks_count += member->fork.is_fork;
+		tree.uses_cuda |= member->uses_cuda;
 	}
 	if (root && !tree.count) {
 		mt_process_tree_free(&tree);

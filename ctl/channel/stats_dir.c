@@ -337,16 +337,6 @@ static void spend_since(const struct mt_process *process, uint64_t from_ns)
 		mt_env_dir_remember(process, MT_ENV_DIR_COSTLY, NULL);
 }
 
-static enum mt_err open_in_own(const struct wanted *wanted, const char *path, int *out_fd,
-			       struct mt_error_reason *why)
-{
-	uint64_t from_ns = mt_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
-	enum mt_err error = open_in(wanted, path, out_fd, why);
-
-	spend_since(wanted->process, from_ns);
-	return error;
-}
-
 /* Whether the worker thread of the library runs, which has a name of its own, and has had the time
  * to make its files. */
 static bool has_worker(pid_t pid)
@@ -444,8 +434,12 @@ enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_di
 	    (answer == MT_ENV_DIR_NAMED && !mt_process_budget_is_left(process->uid)))
 		return mt_error_because(why, MT_ERR_FOREIGN,
 					"refused: the path of its MT_DIR takes long to follow");
-	if (answer == MT_ENV_DIR_NAMED)
-		error = open_in_own(&wanted, own, out_fd, why);
+	if (answer == MT_ENV_DIR_NAMED) {
+		uint64_t from_ns = mt_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+
+		error = open_in(&wanted, own, out_fd, why);
+		spend_since(process, from_ns);
+	}
 	if (error != MT_ERR_NOT_AVAILABLE)
 		return error;
 	named_path(paths[0], sizeof(paths[0]));

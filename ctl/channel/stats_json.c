@@ -161,36 +161,20 @@ json_t *mt_stats_json_settings(const struct mt_stats_file *file)
 	return settings;
 }
 
-static json_t *device_json(const struct mt_stats_device *device)
-{
-	json_t *object = json_object();
-
-	mt_json_set_text(object, "name", device->name);
-	mt_json_set_text(object, "pci", device->pci);
-	mt_json_set_text(object, "mode", device->mode);
-	mt_figures_set_json(object, MT_FIGURES_DEVICE, device);
-	return object;
-}
-
 static json_t *devices_json(const struct mt_stats_file *file)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < file->head.devices_count; i++)
-		mt_json_append(array, device_json(&file->devices[i]));
+	for (size_t i = 0; i < file->head.devices_count; i++) {
+		const struct mt_stats_device *device = &file->devices[i];
+		json_t *object = mt_json_append_object(array);
+
+		mt_json_set_text(object, "name", device->name);
+		mt_json_set_text(object, "pci", device->pci);
+		mt_json_set_text(object, "mode", device->mode);
+		mt_figures_set_json(object, MT_FIGURES_DEVICE, device);
+	}
 	return array;
-}
-
-static json_t *oom_json(const struct mt_stats_oom *oom)
-{
-	enum mt_oom_cause cause = mt_stats_oom_cause(oom);
-	json_t *object = json_object();
-
-	mt_json_set_text(object, "function", oom->function);
-	mt_figures_set_json(object, MT_FIGURES_OOM, oom);
-	mt_json_set_text(object, "cause", mt_stats_word_oom_cause(cause));
-	mt_json_set_text(object, "advice", mt_stats_word_oom_advice(cause));
-	return object;
 }
 
 /* Oldest first. */
@@ -201,20 +185,19 @@ static json_t *ooms_json(const struct mt_stats_file *file)
 	for (uint64_t back = MT_OOMS_COUNT; back-- > 0;) {
 		const struct mt_stats_oom *oom =
 			mt_stats_file_oom(file, file->head.ooms_count - back);
+		enum mt_oom_cause cause;
+		json_t *object;
 
-		if (oom)
-			mt_json_append(array, oom_json(oom));
+		if (!oom)
+			continue;
+		cause = mt_stats_oom_cause(oom);
+		object = mt_json_append_object(array);
+		mt_json_set_text(object, "function", oom->function);
+		mt_figures_set_json(object, MT_FIGURES_OOM, oom);
+		mt_json_set_text(object, "cause", mt_stats_word_oom_cause(cause));
+		mt_json_set_text(object, "advice", mt_stats_word_oom_advice(cause));
 	}
 	return array;
-}
-
-static json_t *limit_report_json(const struct mt_stats_limit_report *limit_report)
-{
-	json_t *object = json_object();
-
-	mt_figures_set_json(object, MT_FIGURES_LIMIT_REPORT, limit_report);
-	mt_json_set_text(object, "advice", limit_report->advice);
-	return object;
 }
 
 /* Oldest first. */
@@ -225,9 +208,12 @@ static json_t *limit_reports_json(const struct mt_stats_file *file)
 	for (uint64_t back = MT_LIMIT_REPORTS_COUNT; back-- > 0;) {
 		const struct mt_stats_limit_report *limit_report =
 			mt_stats_file_limit_report(file, file->head.limit_reports_count - back);
+		json_t *object = limit_report ? mt_json_append_object(array) : NULL;
 
-		if (limit_report)
-			mt_json_append(array, limit_report_json(limit_report));
+		if (!limit_report)
+			continue;
+		mt_figures_set_json(object, MT_FIGURES_LIMIT_REPORT, limit_report);
+		mt_json_set_text(object, "advice", limit_report->advice);
 	}
 	return array;
 }

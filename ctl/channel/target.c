@@ -131,11 +131,6 @@ enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_fil
 
 #define LISTED_MAX 20u
 
-static bool is_number(const char *word)
-{
-	return *word && word[strspn(word, "0123456789")] == '\0';
-}
-
 struct pids {
 	pid_t *list;
 	size_t count;
@@ -178,14 +173,6 @@ static bool list_commands_with(const char *name)
 	return kept > 0;
 }
 
-static void say_no_process(const char *name, const char *nearest)
-{
-	if (*nearest)
-		mt_error_say("no process '%.60s'; did you mean '%.60s'?", name, nearest);
-	else
-		mt_error_say("no process '%.60s'; `mtctl ps` lists those under the shim", name);
-}
-
 /* How many processes a word may mean. ROOT: one, that of which the others with the name descend. */
 enum meaning { SEVERAL, ONE, ROOT };
 
@@ -220,8 +207,14 @@ static enum mt_exit add_named(const char *name, enum meaning meaning, struct pid
 
 	if (meaning == ROOT)
 		count = keep_roots(list, count);
-	if (!count && !list_commands_with(name))
-		say_no_process(name, nearest.text);
+	if (!count && !list_commands_with(name)) {
+		if (*nearest.text)
+			mt_error_say("no process '%.60s'; did you mean '%.60s'?", name,
+				     nearest.text);
+		else
+			mt_error_say("no process '%.60s'; `mtctl ps` lists those under the shim",
+				     name);
+	}
 	if (count > 1) {
 		mt_error_say("'%.60s' is the name of %zu processes%s", name, count,
 			     only_one ? "; give the id of one" : "");
@@ -237,7 +230,7 @@ static enum mt_exit add_word(const char *word, enum meaning meaning, struct pids
 {
 	pid_t pid;
 
-	if (!is_number(word) && *word && *word != '-')
+	if (*word && *word != '-' && word[strspn(word, "0123456789")])
 		return add_named(word, meaning, out);
 	if (mt_process_parse_pid(word, &pid) != MT_ERR_OK) {
 		if (*word != '-' || !list_commands_with(word))

@@ -42,15 +42,6 @@ static void add(struct group *group, const struct mt_process *process)
 		mt_error_check_memory(calloc(1, sizeof(struct mt_diagnosis)));
 }
 
-static void drop(struct group *group)
-{
-	for (size_t i = 0; i < group->count; i++) {
-		mt_diagnosis_free(group->diagnoses[i]);
-		free(group->diagnoses[i]);
-		free(group->facts[i]);
-	}
-}
-
 /* The root, shimmed or not, then its shimmed descendants. */
 static void add_tree(struct group *group, const struct mt_process *root)
 {
@@ -153,7 +144,11 @@ static int run(const char *text, const struct mt_diagnose_options *options)
 		add(&group, &process);
 	code = process.shimmed || group.count > 1 ? diagnose(&group, options)
 						  : (int)mt_process_refuse_bare(&process);
-	drop(&group);
+	for (size_t i = 0; i < group.count; i++) {
+		mt_diagnosis_free(group.diagnoses[i]);
+		free(group.diagnoses[i]);
+		free(group.facts[i]);
+	}
 	return code;
 }
 

@@ -13,7 +13,6 @@
 #include "ctl/channel/process_list.h"
 #include "ctl/command.h"
 #include "ctl/metrics/openmetrics.h"
-#include "ctl/output/error.h"
 #include "ctl/output/outfile.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
@@ -171,15 +170,6 @@ static char *read_all(bool old, size_t *bytes)
 	return text;
 }
 
-static void print_all(bool old)
-{
-	size_t bytes;
-	char *text = read_all(old, &bytes);
-
-	fwrite(text, 1, bytes, stdout);
-	free(text);
-}
-
 static enum mt_err write_once(const struct export *export, struct mt_error_reason *why)
 {
 	struct mt_process_list processes;
@@ -240,7 +230,11 @@ static int run(const struct export *export)
 		return MT_EXIT_OK;
 	}
 	if (!export->file.directory && !export->otlp) {
-		print_all(export->old);
+		size_t bytes;
+		char *text = read_all(export->old, &bytes);
+
+		fwrite(text, 1, bytes, stdout);
+		free(text);
 		return MT_EXIT_OK;
 	}
 	if (!export->otlp)

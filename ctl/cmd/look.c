@@ -208,12 +208,6 @@ static void print_python(const struct mt_look *look)
 	putchar('\n');
 }
 
-static void print_rlimit(const char *word, uint64_t bytes)
-{
-	if (bytes != UINT64_MAX)
-		printf("  %s %s (ulimit)\n", word, mt_text_bytes(bytes).text);
-}
-
 static void print_limits(const struct mt_look *look)
 {
 	print_title("LIMITS");
@@ -224,7 +218,9 @@ static void print_limits(const struct mt_look *look)
 		       look->limit.is_cgroup ? look->limit.source : "the whole machine");
 	else
 		puts("  no limit can be read");
-#define X(name, word) print_rlimit(word, look->rlimits.name##_bytes);
+#define X(name, word)                                                                              \
+	if (look->rlimits.name##_bytes != UINT64_MAX)                                              \
+		printf("  %s %s (ulimit)\n", word, mt_text_bytes(look->rlimits.name##_bytes).text);
 	MT_LOOK_RLIMITS(X)
 #undef X
 }

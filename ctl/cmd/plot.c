@@ -9,7 +9,6 @@
 #include "ctl/metrics/series.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/metrics/run.h"
-#include "ctl/output/error.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 #include "ctl/plot_options.h"
@@ -126,13 +125,6 @@ static void read_gpu(const struct frame *frame, struct panel *out)
 			 [MT_PART_REUSABLE] = read_series(frame, MT_RECORDING_GPU_RESERVED)}};
 }
 
-static void free_panel(struct panel *panel)
-{
-	mt_series_free(&panel->whole);
-	for (size_t i = 0; i < MT_PARTS_COUNT; i++)
-		mt_series_free(&panel->sums[i]);
-}
-
 /* Returns the cleanups and rounds that are shown, by rising time. The caller frees. */
 static struct mt_area_mark *list_marks(const struct frame *frame, size_t *out_count)
 {
@@ -210,7 +202,9 @@ static void print_panel(const struct frame *frame, struct panel *panel)
 	}
 	mt_cells_free(&cells);
 	free(marks);
-	free_panel(panel);
+	mt_series_free(&panel->whole);
+	for (size_t i = 0; i < MT_PARTS_COUNT; i++)
+		mt_series_free(&panel->sums[i]);
 }
 
 static void print_title(const struct frame *frame)

@@ -11,6 +11,7 @@
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
+#include "sys/saturating.h"
 
 /* for all processes that are asked for figures */
 #define REFRESH_MS   250u
@@ -38,16 +39,6 @@ struct view {
 	uint64_t most_bytes;
 };
 
-static uint64_t largest(const struct mt_process_list *processes)
-{
-	uint64_t most = 0;
-
-	for (size_t i = 0; i < processes->count; i++)
-		if (processes->list[i].own.rss_bytes > most)
-			most = processes->list[i].own.rss_bytes;
-	return most;
-}
-
 /* Into a file or a pipe goes all that a line can have, but no bar. */
 static struct view view_of(const struct mt_process_list *processes)
 {
@@ -58,8 +49,9 @@ static struct view view_of(const struct mt_process_list *processes)
 	view = (struct view){.processes = processes,
 			     .bar_cells = columns >= BAR_FROM ? BAR_CELLS : 0,
 			     .files = !columns || columns >= FILES_FROM,
-			     .command_cells = COMMAND_MAX,
-			     .most_bytes = largest(processes)};
+			     .command_cells = COMMAND_MAX};
+	for (size_t i = 0; i < processes->count; i++)
+		view.most_bytes = mt_max_u64(view.most_bytes, processes->list[i].own.rss_bytes);
 	others = FIXED_CELLS + (view.bar_cells ? BAR_CELLS + 2 : 0) +
 		 (view.files ? FILES_CELLS : 0) + (processes->has_ranks ? RANK_CELLS : 0) +
 		 (processes->uses_cuda ? BYTES_CELLS : 0);

@@ -9,7 +9,6 @@
 
 #include "ctl/channel/target.h"
 #include "ctl/cmd/parts.h"
-#include "ctl/command.h"
 #include "ctl/figures/stats_file.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/metrics/run.h"

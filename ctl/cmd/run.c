@@ -116,15 +116,6 @@ static void start_watch(void)
 		;
 }
 
-/* A job in the background of a terminal may not write to it (stty tostop). Of a terminal that is
- * not its own it is not told the group in front. */
-static bool may_write_to_terminal(void)
-{
-	pid_t front = isatty(STDERR_FILENO) ? tcgetpgrp(STDERR_FILENO) : 0;
-
-	return front != 0 && (front < 0 || front == getpgrp());
-}
-
 int mt_command_run(int argc, char **argv)
 {
 	bool quiet = false;
@@ -133,6 +124,7 @@ int mt_command_run(int argc, char **argv)
 	const struct mt_command_line line = {"run", setting_option_print, options, 0,
 					     MT_OPERANDS_PROGRAM};
 	char path[PATH_MAX];
+	pid_t front;
 	int code, failed;
 	bool goes_on = mt_command_line_read(&line, argc, argv, &code);
 
@@ -146,7 +138,10 @@ int mt_command_run(int argc, char **argv)
 	code = mt_preload_prepare(argv[optind]);
 	if (code != MT_EXIT_OK)
 		return code;
-	if (!quiet && may_write_to_terminal() &&
+	/* A job in the background of a terminal may not write to it (stty tostop). Of a terminal
+	 * that is not its own it is not told the group in front. */
+	front = isatty(STDERR_FILENO) ? tcgetpgrp(STDERR_FILENO) : 0;
+	if (!quiet && front && (front < 0 || front == getpgrp()) &&
 	    mt_obstacle_find_command(argv[optind], path, sizeof(path))) {
 		start_watch();
 		mt_error_say("process %d runs under mtshim " MT_VERSION

@@ -3,9 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctl/channel/pool_snapshot.h"
 #include "ctl/cmd/parts.h"
-#include "ctl/command.h"
 #include "ctl/figures/figures.h"
 #include "ctl/output/outfile.h"
 #include "ctl/output/table.h"

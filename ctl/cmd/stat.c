@@ -385,15 +385,6 @@ static void stat_print_pressure(const struct mt_stats_file *file)
 
 #define AGE_MIN_MS 100u
 
-/* The figures of NVML are cached for seconds, and may be older than the table above. */
-static struct mt_short_text when_charged(const struct mt_stats_device *device)
-{
-	if (device->nvml_age_ms < AGE_MIN_MS)
-		return mt_text_format("charges this process");
-	return mt_text_format("charged this process %.1f s before these figures",
-			      (double)device->nvml_age_ms / 1000);
-}
-
 /* Memory that the driver charges to the process and that the program has not allocated. NVML may be
  * missing, or not know the process (a container with its own pid namespace). */
 static void print_process(const struct mt_stats_device *device)
@@ -401,9 +392,15 @@ static void print_process(const struct mt_stats_device *device)
 	if (device->process_known != 1)
 		puts("not ours: unknown; NVML does not say what the driver charges this process");
 	else
+		/* NVML's figures are kept for seconds, and may be older than the table above */
 		printf("not ours: %s of the %s that the driver %s: context, kernels, libraries\n",
 		       mt_text_bytes(device->unattributed_bytes).text,
-		       mt_text_bytes(device->process_bytes).text, when_charged(device).text);
+		       mt_text_bytes(device->process_bytes).text,
+		       device->nvml_age_ms < AGE_MIN_MS
+			       ? "charges this process"
+			       : mt_text_format("charged this process %.1f s before these figures",
+						(double)device->nvml_age_ms / 1000)
+					 .text);
 	if (device->others_known == 1)
 		printf("other processes on it: %s, with %s\n",
 		       mt_text_count(device->others_count).text,

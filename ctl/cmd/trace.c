@@ -43,12 +43,6 @@ static void write_event(struct trace *trace, json_t *event, uint64_t pid, enum t
 	trace->has_events = true;
 }
 
-/* Microseconds, with nanoseconds as their fraction. */
-static double micros(const struct trace *trace, uint64_t time_ns)
-{
-	return time_ns > trace->origin_ns ? (double)(time_ns - trace->origin_ns) / 1000 : 0;
-}
-
 static json_t *event_of(const struct trace *trace, const char *phase, const char *name,
 			uint64_t time_ns)
 {
@@ -56,7 +50,8 @@ static json_t *event_of(const struct trace *trace, const char *phase, const char
 
 	mt_json_set_text(event, "ph", phase);
 	mt_json_set_text(event, "name", name);
-	mt_json_set(event, "ts", json_real(micros(trace, time_ns)));
+	/* microseconds, with nanoseconds as their fraction */
+	mt_json_set(event, "ts", json_real((double)mt_sat_sub(time_ns, trace->origin_ns) / 1000));
 	return event;
 }
 
@@ -132,12 +127,6 @@ static void write_sample(struct trace *trace, const struct mt_recording_sample *
 	    !trace->recording->devices_count && (reserved || allocated))
 		write_counter(trace, "GPU, all devices", sample->time_ns, sample->pid,
 			      gpu_args(allocated, reserved));
-}
-
-static void write_device(struct trace *trace, const struct mt_recording_device *device)
-{
-	write_counter(trace, mt_text_format("GPU %" PRIu64, device->ordinal).text, device->time_ns,
-		      device->pid, gpu_args(device->allocated_bytes, device->reserved_bytes));
 }
 
 /* ---- events ---- */
@@ -227,8 +216,13 @@ static void chrome_trace_write(const struct mt_recording *recording, FILE *to)
 		write_process(&trace, &recording->processes[i]);
 	for (size_t i = 0; i < recording->samples_count; i++)
 		write_sample(&trace, &recording->samples[i]);
-	for (size_t i = 0; i < recording->devices_count; i++)
-		write_device(&trace, &recording->devices[i]);
+	for (size_t i = 0; i < recording->devices_count; i++) {
+		const struct mt_recording_device *device = &recording->devices[i];
+
+		write_counter(&trace, mt_text_format("GPU %" PRIu64, device->ordinal).text,
+			      device->time_ns, device->pid,
+			      gpu_args(device->allocated_bytes, device->reserved_bytes));
+	}
 	for (size_t i = 0; i < recording->marks_count; i++)
 		(recording->marks[i].kind == MT_RECORDING_CLEANUP ? write_cleanup : write_instant)(
 			&trace, &recording->marks[i]);

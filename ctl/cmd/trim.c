@@ -17,6 +17,7 @@
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/process.h"
+#include "ctl/process/read_file.h"
 
 /* ---- `mtctl trim --dry-run` ---- */
 
@@ -94,33 +95,66 @@ static int trim_preview(const struct mt_process *list, size_t count, uint32_t le
 	return worst;
 }
 
-/* Says on stderr what a collection has cost Python's main thread, and what it is expected to cost:
- * as much for each live byte as the last one, else a millisecond for each MB (100 to 170 ms for 125
- * MB of small dicts, CPython 3.11). Only a collection tells whether the program has disabled it.
- * Costs a read of the stats file. */
-static void say_gc(const struct mt_process *process, bool dry_run, struct mt_stats_file *file)
+/* A main thread that has not run for so long waits: the library gives it 0.2 s to come. */
+#define WAIT_MS 50u
+
+/* How often the main thread of a process has waited; 0: it runs, or it is not known. */
+static uint64_t count_waits(pid_t pid)
+{
+	char *status = mt_process_read(pid, "status", NULL);
+	uint64_t count = 0;
+
+	if (status && strstr(status, "\nState:\tS"))
+		(void)mt_read_file_number(status, "voluntary_ctxt_switches", &count);
+	free(status);
+	return count;
+}
+
+/* Finds the last collection, or that the program had it disabled; NULL: none has been. *out_before:
+ * the live bytes that it began with, 0: not known. */
+static const struct mt_stats_cleanup *last_gc(const struct mt_stats_file *file,
+					      uint64_t *out_before)
 {
 	struct mt_cleanup_entry entries[MT_CLEANUPS_COUNT];
-	const struct mt_stats_cleanup *last = NULL;
-	struct mt_error_reason why;
-	uint64_t live, before = 0, expected_ns;
 
-	if (mt_target_read(process, file, &why) != MT_ERR_OK || !file->head.python)
-		return;
-	for (size_t i = mt_cleanup_history(file, entries); i-- > 0 && !last;) {
+	for (size_t i = mt_cleanup_history(file, entries); i-- > 0;) {
 		const struct mt_stats_cleanup *one =
 			entries[i].late ? entries[i].late : entries[i].cleanup;
 
 		if (!one->gc_ns && one->gc_state != MT_GC_DISABLED)
 			continue;
-		last = one;
 		/* the record of a late collection begins after it */
 		if (entries[i].cleanup->reason != MT_REASON_LATE_GC)
-			before = entries[i].cleanup->live_before_bytes;
+			*out_before = entries[i].cleanup->live_before_bytes;
+		return one;
 	}
+	return NULL;
+}
+
+/* Says on stderr what a collection has cost Python's main thread, and what it is expected to cost:
+ * as much for each live byte as the last one, else a millisecond for each MB (100 to 170 ms for 125
+ * MB of small dicts, CPython 3.11). Only a collection tells whether the program has disabled it.
+ * waits: of count_waits, WAIT_MS ago. Costs a read of the stats file. */
+static void say_gc(const struct mt_process *process, uint64_t waits, bool dry_run,
+		   struct mt_stats_file *file)
+{
+	const struct mt_stats_cleanup *last;
+	struct mt_error_reason why;
+	uint64_t live, before = 0, expected_ns;
+
+	if (mt_target_read(process, file, &why) != MT_ERR_OK || !file->head.python)
+		return;
+	last = last_gc(file, &before);
 	if (last && last->gc_state == MT_GC_DISABLED) {
 		mt_error_say("process %d (%s): the program had disabled Python's gc when a cleanup "
 			     "last asked for it: nothing is collected until it enables it",
+			     (int)process->pid, process->comm);
+		return;
+	}
+	if (waits && count_waits(process->pid) == waits) {
+		mt_error_say("process %d (%s): Python's main thread waits in a system call: its gc "
+			     "collects when that returns, or on another thread that has grown the "
+			     "heap; --purge leaves it out",
 			     (int)process->pid, process->comm);
 		return;
 	}
@@ -238,33 +272,54 @@ static int finish_one(const struct trim *trim, const struct mt_process *process,
 	return mt_trim_reply_exit(reply);
 }
 
-/* The exit code of many processes: 0 if any has done it, else the highest. */
-static int combine_codes(int code, int other)
+/* The exit code of several processes: of named ones the highest, as `set` has it; of others 0 if
+ * any has done it, else the highest. So it is for --check if no process has failed. */
+static int combine_codes(const struct trim *trim, int code, int other)
 {
-	if (code == MT_EXIT_OK || other == MT_EXIT_OK)
-		return MT_EXIT_OK;
-	return code > other ? code : other;
+	int highest = code > other ? code : other;
+	bool is_named = !trim->all && !trim->all_users && !trim->tree.is_wanted;
+
+	if (is_named && (!trim->check || highest > MT_EXIT_NOTHING))
+		return highest;
+	return code == MT_EXIT_OK || other == MT_EXIT_OK ? MT_EXIT_OK : highest;
+}
+
+static void say_all_gc(const struct trim *trim, const struct mt_process *list, size_t count)
+{
+	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
+	uint64_t *waits = mt_error_check_memory(calloc(count, sizeof(*waits)));
+	struct mt_error_reason why;
+	bool any = false;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!mt_target_read_head(&list[i], &file->head, &why) && file->head.python)
+			waits[i] = count_waits(list[i].pid);
+		any |= waits[i] != 0;
+	}
+	if (any)
+		mt_clock_sleep_ms(WAIT_MS);
+	for (size_t i = 0; i < count; i++)
+		say_gc(&list[i], waits[i], trim->dry_run, file);
+	free(waits);
+	free(file);
 }
 
 static int trim_all(const struct trim *trim, const struct mt_process *list, size_t count)
 {
 	struct mt_trim_requests *requests;
-	int code = MT_EXIT_NOTHING;
+	int code = MT_EXIT_OK;
 
-	if (trim->level != MT_LEVEL_PURGE) {
-		struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
-
-		for (size_t i = 0; i < count; i++)
-			say_gc(&list[i], trim->dry_run, file);
-		free(file);
-	}
+	if (trim->level != MT_LEVEL_PURGE)
+		say_all_gc(trim, list, count);
 	if (trim->dry_run)
 		return trim_preview(list, count, trim->level, trim->json);
 	requests = mt_trim_requests_new(list, count, trim->level, trim->timeout_ms);
 
-	for (size_t i = 0; i < count; i++)
-		code = combine_codes(finish_one(trim, &list[i], mt_trim_requests_wait(requests, i)),
-				     code);
+	for (size_t i = 0; i < count; i++) {
+		int one = finish_one(trim, &list[i], mt_trim_requests_wait(requests, i));
+
+		code = i ? combine_codes(trim, one, code) : one;
+	}
 	mt_trim_requests_free(requests);
 	return code;
 }

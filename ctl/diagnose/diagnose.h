@@ -258,6 +258,10 @@ struct mt_facts {
 	struct mt_diagnose_variable variables[MT_DIAGNOSE_VARIABLES];
 	struct mt_stats_file first, last; /* what the process has published; only if awake */
 	struct mt_diagnose_classes classes_first, classes_last;
+	/* where libc's malloc serves, at the end: free in its heaps, and resident. False: not
+	 * known, or less than a finding takes */
+	bool libc_free_known;
+	uint64_t libc_free_bytes;
 	bool smaps_known;
 	struct mt_smaps_sizes smaps; /* of the whole process, at the end */
 	struct mt_diagnose_tree tree;

@@ -9,18 +9,18 @@
 #include <unistd.h>
 
 #include "ctl/channel/control_file.h"
-#include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/diagnose/facts_internal.h"
-#include "ctl/figures/stats_file.h"
 #include "ctl/process/clock.h"
-#include "ctl/process/limit.h"
+#include "ctl/process/look.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/read_file.h"
 #include "ctl/process/start_command.h"
 #include "ctl/profile/sites.h"
 
 #define CLASSES_TIMEOUT_MS 3000u
+/* free in libc's heaps: less is no finding, and not worth a walk through the page tables */
+#define LIBC_FREE_BYTES (64 * MT_MIB)
 
 /* ---- maps ---- */
 
@@ -680,6 +680,22 @@ static void read_limits(struct mt_facts *facts)
 	mt_text_clean(facts->limit.source, sizeof(facts->limit.source));
 }
 
+/* malloc_trim takes memory from within libc's heaps, and they keep their size, which is all that
+ * mallinfo tells. What of them is not resident is free. */
+static void read_libc_free(struct mt_facts *facts)
+{
+	const struct mt_stats_head *head = &facts->last.head;
+	uint64_t free_bytes = mt_sat_sub(head->snapshot.heap_mapped_bytes,
+					 head->snapshot.heap_live_bytes),
+		 absent_bytes;
+
+	if (!facts->awake || strcmp(head->allocator, "glibc") != 0 ||
+	    free_bytes < LIBC_FREE_BYTES || !mt_look_heaps_absent(&facts->process, &absent_bytes))
+		return;
+	facts->libc_free_known = true;
+	facts->libc_free_bytes = mt_sat_sub(free_bytes, absent_bytes);
+}
+
 enum mt_err mt_diagnose_look(const struct mt_process *process, bool is_cached,
 			     struct mt_facts *facts, struct mt_error_reason *why)
 {
@@ -698,6 +714,7 @@ enum mt_err mt_diagnose_look(const struct mt_process *process, bool is_cached,
 	if (facts->awake && (facts->is_stopped || age_ns > (is_cached ? OLD_NS : SILENT_NS)))
 		facts->old_ns = age_ns;
 	read_limits(facts);
+	read_libc_free(facts);
 	/* it takes its files with it */
 	if (error && !mt_process_is_alive(process))
 		error = mt_error_because(why, MT_ERR_UNKNOWN, "the process has ended");
@@ -787,6 +804,7 @@ static void end(struct mt_facts *facts, const struct mt_diagnose_options *option
 		sample_later(facts);
 	end_profile(facts, facts->profile);
 	(void)mt_target_read(&facts->process, &facts->last, &why);
+	read_libc_free(facts);
 	facts->trim.has_collected_late = has_collected_late(facts);
 }
 

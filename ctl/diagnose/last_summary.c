@@ -19,17 +19,6 @@ static const struct {
 #undef X
 };
 
-static const char *fate_text(enum mt_last_fate fate)
-{
-	static const char *const texts[] = {
-#define X(name, word, text) text,
-		MT_LAST_FATES(X)
-#undef X
-	};
-
-	return texts[fate];
-}
-
 /* ---- what is told ---- */
 
 /* The oldest sample of the last minute. */
@@ -127,12 +116,17 @@ void mt_last_summary_free(struct mt_last_summary *summary)
 
 static void write_head(const struct mt_last_look *look, FILE *to)
 {
+	static const char *const fates[] = {
+#define X(name, word, text) text,
+		MT_LAST_FATES(X)
+#undef X
+	};
 	const struct mt_last_head *head = &look->file.head;
 	char title[200];
 
 	mt_process_title(head->command, title, sizeof(title));
 	fprintf(to, "%s (PID %llu) %s%s%s%s\n", title,
-		(unsigned long long)look->file.stats.head.pid, fate_text(look->fate),
+		(unsigned long long)look->file.stats.head.pid, fates[look->fate],
 		*look->evidence ? " (" : "", look->evidence, *look->evidence ? ")" : "");
 	fprintf(to, "  seen last at %s: %s of %s used (%s)", mt_text_clock(head->time_ns).text,
 		mt_text_bytes(head->used_bytes).text, mt_text_bytes(head->limit_bytes).text,

@@ -2,7 +2,6 @@
  * advice and other findings; the lines of doctor and of checklists. */
 #include <stdio.h>
 
-#include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/output/json.h"
 #include "ctl/output/table.h"

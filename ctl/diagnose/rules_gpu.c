@@ -269,14 +269,6 @@ void mt_rule_gpu_live(const struct mt_facts *facts, struct mt_diagnosis *out)
 					   "lower precision: no cache can give this back.");
 }
 
-/* Bytes of PyTorch's cache of page-locked memory that a heavy cleanup has returned. */
-static uint64_t pinned_returned(const struct mt_facts *facts)
-{
-	return facts->trim.done ? mt_sat_sub(facts->trim.record.pinned_before_bytes,
-					     facts->trim.record.pinned_after_bytes)
-				: 0;
-}
-
 void mt_rule_pinned(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_sample *last = mt_facts_last(facts);
@@ -284,7 +276,9 @@ void mt_rule_pinned(const struct mt_facts *facts, struct mt_diagnosis *out)
 		mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, gpu_pinned_bytes));
 	struct mt_finding *finding;
 
-	pinned = mt_sat_sub(pinned, pinned_returned(facts));
+	if (facts->trim.done) /* PyTorch's cache of page-locked memory */
+		pinned = mt_sat_sub(pinned, mt_sat_sub(facts->trim.record.pinned_before_bytes,
+						       facts->trim.record.pinned_after_bytes));
 	if (pinned < PINNED_BYTES || (double)pinned < (double)last->rss_bytes * PINNED_SHARE)
 		return;
 	finding = mt_finding_add(out, MT_VERDICT_PINNED, (double)pinned, 0.85,

@@ -68,14 +68,16 @@ static struct hoard measure_hoard(const struct mt_facts *facts)
 		.idle_bytes = least_idle(facts),
 	};
 
+	if (facts->trim.done)
+		hoard.returned_bytes =
+			mt_sat_sub(mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes),
+				   mt_sat_sub(record->live_before_bytes, record->live_after_bytes));
+	if (facts->libc_free_known)
+		hoard.kept_bytes =
+			mt_min_u64(hoard.kept_bytes, facts->libc_free_bytes + hoard.returned_bytes);
 	hoard.idle_bytes = mt_min_u64(hoard.idle_bytes, hoard.kept_bytes);
-	hoard.left_bytes = mt_min_u64(hoard.kept_bytes, between);
-	if (!facts->trim.done)
-		return hoard;
-	hoard.returned_bytes =
-		mt_sat_sub(mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes),
-			   mt_sat_sub(record->live_before_bytes, record->live_after_bytes));
-	hoard.left_bytes = mt_sat_sub(hoard.kept_bytes, hoard.returned_bytes);
+	hoard.left_bytes = facts->trim.done ? mt_sat_sub(hoard.kept_bytes, hoard.returned_bytes)
+					    : mt_min_u64(hoard.kept_bytes, between);
 	return hoard;
 }
 
@@ -180,7 +182,15 @@ static void advise_between_blocks(const struct mt_facts *facts, struct mt_findin
 	const struct mt_stats_snapshot *now = mt_facts_now(facts);
 
 	mt_finding_name(finding, "allocator");
-	if (!now->heap_resident_bytes) {
+	if (mt_stats_has_low_rlimit(&facts->last.head)) {
+		mt_finding_advise(finding,
+				  "Restart it with RLIMIT_AS and RLIMIT_DATA above 4 GB: the "
+				  "embedded jemalloc then serves, which mixes lifetimes less "
+				  "than libc's malloc, and takes more address space.");
+	} else if (facts->last.head.mode == MT_MODE_LIBC) {
+		mt_finding_advise(finding, "Another allocator is not advised: %.150s.",
+				  facts->last.head.evidence);
+	} else if (!now->heap_resident_bytes) {
 		mt_finding_start_with(finding, "MT_ALLOCATOR=jemalloc");
 		mt_finding_advise(finding,
 				  "Restart it with MT_ALLOCATOR=jemalloc: it mixes lifetimes less "

@@ -165,11 +165,6 @@ void mt_rule_stalls(const struct mt_facts *facts, struct mt_diagnosis *out)
 
 /* ---- the environment ---- */
 
-static bool is_missing(const char *entry)
-{
-	return strchr(entry, '/') && !strchr(entry, '$') && access(entry, R_OK) != 0;
-}
-
 static void check_entry(const char *entry, size_t place, bool is_before_shim,
 			struct mt_diagnosis *out)
 {
@@ -205,7 +200,7 @@ static void check_preload(struct mt_diagnosis *out)
 		bool has_shim = saved && strstr(saved, MT_SHIM_NAME);
 
 		mt_text_clean(entry, strlen(entry) + 1);
-		if (is_missing(entry)) {
+		if (strchr(entry, '/') && !strchr(entry, '$') && access(entry, R_OK) != 0) {
 			mt_finding_note(out, MT_WARN, "preload", "correct LD_PRELOAD",
 					"LD_PRELOAD: %s cannot be read", entry);
 			continue;

@@ -156,6 +156,12 @@ static const char *ignoring_option(const struct mt_facts *facts)
 	return NULL;
 }
 
+/* Under a low limit the heap for objects ends where it is used, and Python's arenas go on. */
+static const char *helpful_value(const struct mt_facts *facts)
+{
+	return mt_stats_has_low_rlimit(&facts->last.head) ? "malloc" : "on";
+}
+
 void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_finding *finding,
 				      const char *why)
 {
@@ -183,9 +189,9 @@ void mt_diagnose_advise_python_malloc(const struct mt_facts *facts, struct mt_fi
 				  why);
 	else
 		mt_finding_advise(finding,
-				  "Restart it with MT_PYTHON_MALLOC=on (or PYTHONMALLOC=malloc): "
+				  "Restart it with MT_PYTHON_MALLOC=%s (or PYTHONMALLOC=malloc): "
 				  "%.120s.",
-				  why);
+				  helpful_value(facts), why);
 }
 
 static void show_arenas(const struct mt_facts *facts, struct mt_finding *finding)
@@ -236,7 +242,7 @@ void mt_rule_python_arenas(const struct mt_facts *facts, struct mt_diagnosis *ou
 					 "small objects then live where the shim can purge");
 	mt_finding_name(finding, "python-malloc");
 	if (facts->arenas_known && !facts->asleep)
-		mt_finding_start_with(finding, "MT_PYTHON_MALLOC=on");
+		mt_finding_start_with(finding, "MT_PYTHON_MALLOC=%s", helpful_value(facts));
 	mt_finding_advise(
 		finding,
 		"Until then: drop what lives long in one go, so that whole arenas become free.");

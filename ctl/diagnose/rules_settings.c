@@ -11,7 +11,6 @@
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/metrics/series.h"
 #include "core/config.h"
-#include "sys/saturating.h"
 
 /* less is what the worker keeps by default */
 #define WASTE_BYTES (64 * MT_MIB)
@@ -179,6 +178,8 @@ void mt_rule_left_between_blocks(const struct mt_facts *facts, struct mt_diagnos
 		record ? mt_sat_sub(record->anon_after_bytes, record->live_after_bytes + outside)
 		       : 0;
 
+	if (facts->libc_free_known)
+		left = mt_min_u64(left, facts->libc_free_bytes);
 	if (head->mode != MT_MODE_SYSTEM || facts->has_pymalloc || !record ||
 	    !is_waste(left, record->rss_after_bytes))
 		return;
@@ -357,14 +358,6 @@ void mt_rule_computes_on_small_objects(const struct mt_facts *facts, struct mt_d
 
 /* ---- rounds ---- */
 
-static uint64_t freed_bytes(const struct mt_stats_cleanup *record)
-{
-	uint64_t live = mt_sat_sub(record->live_before_bytes, record->live_after_bytes);
-	uint64_t anon = mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
-
-	return live > anon ? live : anon;
-}
-
 /* Counts the cleanups for a drop of live bytes. *out_gap_s: the median time between two. */
 static size_t count_live_drops(const struct mt_stats_file *file, double *out_gap_s)
 {
@@ -460,7 +453,8 @@ void mt_rule_useless_collections(const struct mt_facts *facts, struct mt_diagnos
 			break;
 		if (record->reason != MT_REASON_ROUND)
 			continue;
-		if (freed_bytes(record) >= MT_MIB)
+		if (record->live_before_bytes >= record->live_after_bytes + MT_MIB ||
+		    record->anon_before_bytes >= record->anon_after_bytes + MT_MIB)
 			break;
 		spent_ns += record->duration_ns;
 		count++;

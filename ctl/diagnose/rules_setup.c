@@ -6,10 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/channel/target.h"
 #include "ctl/diagnose/diagnose.h"
-#include "ctl/figures/stats_file.h"
-#include "ctl/figures/memory_parts.h"
 #include "ctl/process/preload.h"
 
 #define NEAR_PERCENT 85.0          /* of a limit */
@@ -57,23 +54,25 @@ void mt_rule_allocator(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_head *head = &facts->last.head;
 	bool is_unknown = strcmp(head->allocator, "unknown") == 0,
-	     is_shadowed = head->mode == MT_MODE_SHADOWED;
+	     is_shadowed = head->mode == MT_MODE_SHADOWED, is_kept = head->mode == MT_MODE_LIBC;
 
 	if (head->mode == MT_MODE_UNKNOWN) /* a recording does not say */
 		return;
 	mt_finding_note(
 		out,
-		is_unknown || is_shadowed    ? MT_WARN
-		: head->mode == MT_MODE_LIBC ? MT_NOTE
-					     : MT_OK,
+		is_unknown || is_shadowed ? MT_WARN
+		: is_kept                 ? MT_NOTE
+					  : MT_OK,
 		"allocator",
 		is_shadowed && is_preloaded_first(&facts->process)
 			? NULL /* the program's own malloc */
 		: is_shadowed ? "something else serves malloc: put libmtshim.so first in LD_PRELOAD"
 		: is_unknown  ? "its heap is not counted; MT_ALLOCATOR=jemalloc replaces it"
 			      : NULL,
-		"allocator: %s, mode %s", head->allocator, mt_stats_word_mode(head->mode));
-	add_fact(out, "evidence", head->evidence);
+		"allocator: %s, mode %s%s%s", head->allocator, mt_stats_word_mode(head->mode),
+		is_kept ? ", " : "", is_kept ? head->evidence : "");
+	if (!is_kept)
+		add_fact(out, "evidence", head->evidence);
 	add_fact(out, "conf", head->conf);
 	add_fact(out, "python", mt_stats_word_python(head->python));
 }

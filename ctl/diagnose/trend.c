@@ -326,20 +326,14 @@ static void measure_rounds(const struct window *window, const struct levels *end
 
 /* ---- verdict ---- */
 
-/* The growth in the last part of the time, relative to even growth: 1 is even, 0 is none. */
-static double late_growth(const struct levels *levels, double growth)
-{
-	size_t late = (size_t)lround((double)(levels->count - 1) * LATE_SHARE);
-	double share = (double)(late ? late : 1) / (double)(levels->count - 1);
-	double since = levels->at[levels->count - 1].value -
-		       levels->at[levels->count - 1 - (late ? late : 1)].value;
-
-	return since / growth / share;
-}
-
 static bool slows_down(const struct window *window, const struct levels *levels, double growth)
 {
-	double late = late_growth(levels, growth), error = levels->grain / growth / LATE_SHARE;
+	size_t last = levels->count - 1, part = (size_t)lround((double)last * LATE_SHARE),
+	       first = last - (part ? part : 1);
+	/* the growth in the last part of the time, relative to even growth: 1 is even, 0 is none */
+	double late = (levels->at[last].value - levels->at[first].value) / growth /
+		      ((double)(last - first) / (double)last),
+	       error = levels->grain / growth / LATE_SHARE;
 
 	return late < (window->has_slowed ? LATE_MIN_AFTER : LATE_MIN) ||
 	       late + error < LATE_MIN_EXACT;

@@ -65,15 +65,6 @@ static size_t list_marks(const struct mt_facts *facts, bool in_history, double *
 	return count * MARK_SAMPLES > history + facts->samples_count ? 0 : count;
 }
 
-static double mean_rss(const struct mt_facts *facts)
-{
-	double sum = 0;
-
-	for (size_t i = 0; i < facts->samples_count; i++)
-		sum += (double)facts->samples[i].rss_bytes / (double)facts->samples_count;
-	return sum;
-}
-
 static struct mt_trend trend_of(const struct mt_facts *facts, size_t offset, bool in_history,
 				bool is_of_rss)
 {
@@ -86,8 +77,8 @@ static struct mt_trend trend_of(const struct mt_facts *facts, size_t offset, boo
 
 	series.count = list_points(facts, offset, in_history, points);
 	series.marks_count = list_marks(facts, in_history, marks);
-	if (is_of_rss)
-		series.scale = mean_rss(facts);
+	for (size_t i = 0; is_of_rss && i < facts->samples_count; i++) /* the mean of RSS */
+		series.scale += (double)facts->samples[i].rss_bytes / (double)facts->samples_count;
 	trend = mt_trend_find(&series);
 	free(marks);
 	free(points);

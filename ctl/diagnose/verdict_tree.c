@@ -23,18 +23,6 @@ static struct mt_trend trend_of_sum(const struct mt_diagnose_tree *tree)
 	return mt_trend_find(&series);
 }
 
-/* What the findings of the single processes explain. */
-static double explained_growth(struct mt_diagnosis *const *diagnoses, size_t count)
-{
-	double sum = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (diagnoses[i]->count &&
-		    diagnoses[i]->list[0].confidence >= MT_DIAGNOSE_CONFIDENT)
-			sum += diagnoses[i]->list[0].growth_per_s;
-	return sum;
-}
-
 /* Whether a process has ended that looked like a leak until then. */
 static bool any_grew_and_ended(struct mt_facts *const *facts, struct mt_diagnosis *const *diagnoses,
 			       size_t count)
@@ -173,7 +161,11 @@ void mt_diagnose_decide_tree(struct mt_facts *const *facts, struct mt_diagnosis 
 			add_doubt(facts[0], trend, any_ended, diagnoses[0]);
 		return;
 	}
-	rest = trend->slope - explained_growth(diagnoses, count);
+	rest = trend->slope; /* less what the findings of the single processes explain */
+	for (size_t i = 0; i < count; i++)
+		if (diagnoses[i]->count &&
+		    diagnoses[i]->list[0].confidence >= MT_DIAGNOSE_CONFIDENT)
+			rest -= diagnoses[i]->list[0].growth_per_s;
 	if (rest >= UNEXPLAINED_SHARE * trend->slope && rest >= GROWTH_MIN_PER_S)
 		add_growth(facts[0], trend, rest, diagnoses[0]);
 }

@@ -6,11 +6,6 @@
 #include "ctl/output/table.h"
 #include "sys/saturating.h"
 
-static bool waits_for_gc(const struct mt_stats_cleanup *cleanup)
-{
-	return cleanup->gc_state == MT_GC_LATE || cleanup->gc_state == MT_GC_BLOCKED;
-}
-
 /* Gives the late collection to the entries that wait for it. Returns whether there is one. */
 static bool resolve(struct mt_cleanup_entry *entries, size_t count,
 		    const struct mt_stats_cleanup *late)
@@ -18,7 +13,8 @@ static bool resolve(struct mt_cleanup_entry *entries, size_t count,
 	struct mt_cleanup_entry *first = NULL;
 
 	for (size_t i = 0; i < count; i++) {
-		if (entries[i].late || !waits_for_gc(entries[i].cleanup))
+		if (entries[i].late || (entries[i].cleanup->gc_state != MT_GC_LATE &&
+					entries[i].cleanup->gc_state != MT_GC_BLOCKED))
 			continue;
 		entries[i].late = late;
 		entries[i].has_joined = first != NULL;
@@ -156,24 +152,17 @@ static void add_entry(struct mt_table *table, const struct mt_cleanup_entry *ent
 	mt_table_add(table, mt_cleanup_gc_text(entry).text);
 }
 
-/* Returns whether one of the entries is of a cleanup for pressure; else the column is left out. */
-static bool has_pressure(const struct mt_cleanup_entry *entries, size_t count)
-{
-	bool found = false;
-
-	for (size_t i = 0; i < count; i++)
-		found |= entries[i].cleanup->pressure_sources != 0;
-	return found;
-}
-
 struct mt_table *mt_cleanup_table(const struct mt_stats_head *head,
 				  const struct mt_cleanup_entry *entries, size_t count)
 {
-	bool gpu = mt_stats_file_uses_cuda(head), pressed = has_pressure(entries, count);
+	/* pressed: one is of a cleanup for pressure; else the column is left out */
+	bool gpu = mt_stats_file_uses_cuda(head), pressed = false;
 	struct mt_table *table =
 		mt_table_new(">CLEANUP|<TIME|<REASON|<LEVEL|>ROUND|<RESULT|>RSS BEFORE|>AFTER|"
 			     ">CHANGE|>COST|>WAITED|<GC");
 
+	for (size_t i = 0; i < count; i++)
+		pressed |= entries[i].cleanup->pressure_sources != 0;
 	if (gpu)
 		mt_table_add_columns(table, ">GPU BEFORE|>AFTER|<CACHES");
 	if (pressed)

@@ -199,32 +199,19 @@ struct mt_table *mt_process_table(const struct mt_stats_head *head)
 #define LIVE           "_live_bytes"
 #define FIELD_NAME_MAX 64
 
-/* Figures in the lines around the table: what NVML and the driver say, which may be unknown. */
-static bool is_printed_elsewhere(const struct mt_figure *figure)
-{
-	return figure->known_offset != ALWAYS || mt_text_ends_with(figure->name, "_known") ||
-	       strcmp(figure->name, "ordinal") == 0;
-}
-
-static const struct mt_figure *find_figure(const char *name)
-{
-	const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE);
-
-	while (figure->name && strcmp(figure->name, name) != 0)
-		figure++;
-	return figure->name ? figure : NULL;
-}
-
 /* The peak of allocated_bytes is allocated_peak_bytes. NULL: it has none. */
 static const struct mt_figure *peak_of(const char *name)
 {
+	const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE);
 	char peak[FIELD_NAME_MAX];
 	int stem = (int)(strlen(name) - strlen("_bytes"));
 
 	if (!mt_text_ends_with(name, "_bytes"))
 		return NULL;
 	snprintf(peak, sizeof(peak), "%.*s" PEAK, stem, name);
-	return find_figure(peak);
+	while (figure->name && strcmp(figure->name, peak) != 0)
+		figure++;
+	return figure->name ? figure : NULL;
 }
 
 static void add_row(struct mt_table *table, const struct mt_stats_device *device,
@@ -244,7 +231,9 @@ struct mt_table *mt_device_table(const struct mt_stats_device *device)
 	struct mt_table *table = mt_table_new("<FIGURE|>NOW|>PEAK|<MEANING");
 
 	for (const struct mt_figure *figure = mt_figures(MT_FIGURES_DEVICE); figure->name; figure++)
-		if (!is_printed_elsewhere(figure) && !mt_text_ends_with(figure->name, PEAK))
+		/* the lines around the table have what may be unknown */
+		if (figure->known_offset == ALWAYS && !mt_text_ends_with(figure->name, "_known") &&
+		    strcmp(figure->name, "ordinal") != 0 && !mt_text_ends_with(figure->name, PEAK))
 			add_row(table, device, figure);
 	return table;
 }
@@ -443,6 +432,11 @@ struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *clean
 
 /* ---- the profile ---- */
 
+bool mt_stats_has_low_rlimit(const struct mt_stats_head *head)
+{
+	return head->mode == MT_MODE_LIBC && strstr(head->evidence, "RLIMIT_AS or RLIMIT_DATA");
+}
+
 const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
 {
 	bool is_shadowed = head->mode == MT_MODE_SHADOWED;
@@ -457,7 +451,8 @@ const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
 		{is_shadowed ? "something else serves malloc, of which the library has no profile"
 			     : head->evidence,
 		 "--python shows the lines of this Python program without a restart"}};
-	int row = is_shadowed || head->mode == MT_MODE_LIBC ? 2 : head->mode != MT_MODE_JEMALLOC;
+	bool is_kept = head->mode == MT_MODE_LIBC && !mt_stats_has_low_rlimit(head);
+	int row = is_shadowed || is_kept ? 2 : head->mode != MT_MODE_JEMALLOC;
 
 	return head->snapshot.prof_state ? NULL
 					 : texts[row][head->python != MT_PYTHON_USES_UNKNOWN];

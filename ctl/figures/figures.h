@@ -140,6 +140,10 @@ double mt_stats_percent(uint64_t used_bytes, uint64_t limit_bytes);
  * cleanup. */
 struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *cleanup);
 
+/* Returns whether libc's malloc serves for good since RLIMIT_AS or RLIMIT_DATA is low. The settings
+ * that only jemalloc follows, as MT_PROF, take jemalloc all the same. */
+bool mt_stats_has_low_rlimit(const struct mt_stats_head *head);
+
 /* Returns why the process cannot write a heap profile, as a sentence with advice; NULL if it
  * can. */
 const char *mt_stats_why_no_profile(const struct mt_stats_head *head);

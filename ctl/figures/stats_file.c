@@ -67,14 +67,6 @@ static void clean_head(struct mt_stats_head *head)
 		memset(head->rank, 0, sizeof(head->rank));
 }
 
-/* Returns whether another read is useless, since another version wrote the file. A write in
- * progress leaves no magic or a wrong checksum. */
-static bool is_of_another_version(const struct mt_stats_head *head, size_t got)
-{
-	return got >= offsetof(struct mt_stats_head, pid) && head->magic == MT_STATS_MAGIC &&
-	       !is_own_layout(head);
-}
-
 static enum mt_err try_head(int fd, bool *is_final, struct mt_stats_head *out,
 			    struct mt_error_reason *why)
 {
@@ -82,7 +74,10 @@ static enum mt_err try_head(int fd, bool *is_final, struct mt_stats_head *out,
 	size_t got = mt_read_file_at(fd, &head, sizeof(head), 0);
 	enum mt_err error = check_head(&head, got, why);
 
-	*is_final = !error || is_of_another_version(&head, got);
+	/* another read is useless if another version wrote the file; a write in progress leaves
+	 * no magic or a wrong checksum */
+	*is_final = !error || (got >= offsetof(struct mt_stats_head, pid) &&
+			       head.magic == MT_STATS_MAGIC && !is_own_layout(&head));
 	if (error)
 		return error;
 	clean_head(&head);
@@ -119,15 +114,6 @@ static void clean_cleanups(struct mt_stats_cleanup *records)
 			memset(cleanup, 0, sizeof(*cleanup));
 		else if (cleanup->result > MT_NULL_RESULT)
 			cleanup->result = MT_NULL_RESULT;
-	}
-}
-
-static void clean_settings(struct mt_stats_setting *settings)
-{
-	for (size_t i = 0; i < MT_SETTINGS_COUNT; i++) {
-		mt_text_clean(settings[i].name, sizeof(settings[i].name));
-		mt_text_clean(settings[i].value, sizeof(settings[i].value));
-		mt_text_clean(settings[i].origin, sizeof(settings[i].origin));
 	}
 }
 
@@ -192,8 +178,14 @@ enum mt_err mt_stats_file_check(const struct mt_stats_file *file, struct mt_erro
 
 void mt_stats_file_clean(struct mt_stats_file *file)
 {
+	struct mt_stats_setting *settings = file->settings;
+
 	clean_head(&file->head);
-	clean_settings(file->settings);
+	for (size_t i = 0; i < MT_SETTINGS_COUNT; i++) {
+		mt_text_clean(settings[i].name, sizeof(settings[i].name));
+		mt_text_clean(settings[i].value, sizeof(settings[i].value));
+		mt_text_clean(settings[i].origin, sizeof(settings[i].origin));
+	}
 	clean_devices(file->devices, MT_DEVICES_COUNT);
 	clean_ooms(file->ooms);
 	clean_limit_reports(file->limit_reports);

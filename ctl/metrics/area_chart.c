@@ -215,14 +215,6 @@ static void draw_times(const struct frame *frame)
 	}
 }
 
-/* Returns whether the mark is drawn over the glyph that is there. */
-static bool is_heavier(char letter, wchar_t before)
-{
-	const char *was = before < 0x80 ? strchr(MT_AREA_MARK_LETTERS, (int)before) : NULL;
-
-	return !was || !*was || strchr(MT_AREA_MARK_LETTERS, letter) >= was;
-}
-
 static void draw_mark(const struct frame *frame, const struct mt_area_mark *mark)
 {
 	int row = frame->top + frame->rows,
@@ -230,8 +222,11 @@ static void draw_mark(const struct frame *frame, const struct mt_area_mark *mark
 	enum mt_cell_style style = mark->is_for_pressure ? MT_STYLE_WARN
 				   : mark->has_freed     ? MT_STYLE_GOOD
 							 : MT_STYLE_PLAIN;
+	wchar_t before = mt_cells_at(frame->canvas, row, column)->glyph;
+	const char *was = before < 0x80 ? strchr(MT_AREA_MARK_LETTERS, (int)before) : NULL;
 
-	if (is_heavier(mark->letter, mt_cells_at(frame->canvas, row, column)->glyph))
+	/* of several the heaviest is seen */
+	if (!was || !*was || strchr(MT_AREA_MARK_LETTERS, mark->letter) >= was)
 		put(frame, row, column, style, (wchar_t)mark->letter);
 }
 

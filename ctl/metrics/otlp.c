@@ -257,11 +257,6 @@ static json_t *points_of(json_t *resource, const struct family *family)
 	return json_object_get(kind ? kind : json_object_get(metric, "gauge"), "dataPoints");
 }
 
-static bool is_of_resource(const char *name)
-{
-	return strcmp(name, "pid") == 0 || strcmp(name, "comm") == 0 || strcmp(name, "rank") == 0;
-}
-
 static void take_sample(void *data, const struct mt_metric *metric, const struct mt_labels *labels,
 			uint64_t value)
 {
@@ -277,9 +272,14 @@ static void take_sample(void *data, const struct mt_metric *metric, const struct
 		resource = new_resource(labels);
 		mt_json_set(body->resources, pid, resource);
 	}
-	for (size_t i = 0; labels && i < labels->count; i++)
-		if (!is_of_resource(labels->list[i].name))
-			set_text(attributes, labels->list[i].name, labels->list[i].value);
+	for (size_t i = 0; labels && i < labels->count; i++) {
+		const char *name = labels->list[i].name;
+
+		/* these are attributes of the resource */
+		if (strcmp(name, "pid") != 0 && strcmp(name, "comm") != 0 &&
+		    strcmp(name, "rank") != 0)
+			set_text(attributes, name, labels->list[i].value);
+	}
 	if (family.convention && family.convention->attribute)
 		set_text(attributes, family.convention->attribute, family.convention->value);
 	snprintf(text, sizeof(text), "%" PRIu64, body->time_ns);
@@ -454,15 +454,12 @@ static void say_left_out(const struct reply *reply)
 	json_decref(root);
 }
 
-/* Codes for which the specification wants a later try. */
-static bool is_for_later(long status)
-{
-	return status == 429 || status == 502 || status == 503 || status == 504;
-}
-
 static enum mt_err explain(int failed, long status, const char *url, const struct reply *reply,
 			   struct mt_error_reason *why)
 {
+	/* codes for which the specification wants a later try */
+	bool later = status == 429 || status == 502 || status == 503 || status == 504;
+
 	if (failed)
 		return mt_error_because(why, MT_ERR_TIMEOUT, "%.120s: %s", url,
 					curl.easy_strerror(failed));
@@ -470,7 +467,7 @@ static enum mt_err explain(int failed, long status, const char *url, const struc
 		say_left_out(reply);
 		return MT_ERR_OK;
 	}
-	return mt_error_because(why, is_for_later(status) ? MT_ERR_TIMEOUT : MT_ERR_INVALID,
+	return mt_error_because(why, later ? MT_ERR_TIMEOUT : MT_ERR_INVALID,
 				"%.120s: HTTP status %ld: %.120s", url, status, reply->text);
 }
 

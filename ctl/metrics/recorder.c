@@ -15,6 +15,7 @@
 #include "ctl/process/look.h"
 #include "ctl/process/process.h"
 #include "ctl/process/read_file.h"
+#include "sys/saturating.h"
 
 enum watched_state {
 	WATCHED_NEW,   /* or it ended before its loader was seen to map the shim */
@@ -634,14 +635,6 @@ static void refresh(struct watched *watched, uint64_t until_ns)
 		watched->silent_count = 0;
 }
 
-/* Whether the figures of a process that does not reply are too old. A process at rest does reply.
- */
-static bool is_stale(const struct watched *watched, const struct mt_stats_head *head,
-		     uint64_t now_ns)
-{
-	return watched->silent_count && now_ns > head->time_ns && now_ns - head->time_ns > STALE_NS;
-}
-
 /* A look at all processes costs more than a sample. */
 static bool is_time_to_look(struct mt_recorder *recorder)
 {
@@ -670,7 +663,9 @@ bool mt_recorder_sample(struct mt_recorder *recorder, uint64_t interval_ns)
 	for (size_t i = 0; i < recorder->count; i++) {
 		struct watched *watched = &recorder->list[i];
 		bool awake = put_state(recorder, watched, now_ns);
-		bool fresh = awake && !is_stale(watched, &recorder->target.file.head, now_ns);
+		/* figures of a process that does not reply; one at rest does */
+		uint64_t age_ns = mt_sat_sub(now_ns, recorder->target.file.head.time_ns);
+		bool fresh = awake && !(watched->silent_count && age_ns > STALE_NS);
 		json_t *sample = recorder_sample_line(
 			watched, fresh ? &recorder->target.file : NULL, now_ns);
 

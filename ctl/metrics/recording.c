@@ -26,16 +26,6 @@ bool mt_recording_add_sample(struct mt_recording *recording,
 	return true;
 }
 
-static bool add_device(struct mt_recording *recording, const struct mt_recording_device *device)
-{
-	if (recording->devices_count >= MT_RECORDING_SAMPLES_MAX)
-		return false;
-	recording->devices =
-		mt_error_make_room(recording->devices, recording->devices_count, sizeof(*device));
-	recording->devices[recording->devices_count++] = *device;
-	return true;
-}
-
 bool mt_recording_add_mark(struct mt_recording *recording, const struct mt_recording_mark *mark)
 {
 	if (recording->marks_count >= MT_RECORDING_MARKS_MAX)
@@ -244,8 +234,11 @@ static enum mt_err take_devices(struct mt_recording *recording, const json_t *ob
 		    !get(one, "allocated_bytes", BYTES_MAX, &device.allocated_bytes) ||
 		    !get(one, "reserved_bytes", BYTES_MAX, &device.reserved_bytes))
 			return invalid(why, "a device");
-		if (!add_device(recording, &device))
+		if (recording->devices_count >= MT_RECORDING_SAMPLES_MAX)
 			return mt_error_because(why, MT_ERR_RANGE, "more samples than can be read");
+		recording->devices = mt_error_make_room(recording->devices,
+							recording->devices_count, sizeof(device));
+		recording->devices[recording->devices_count++] = device;
 	}
 	return MT_ERR_OK;
 }
@@ -737,19 +730,15 @@ static enum mt_err read_whole(const char *path, struct mt_recording *recording,
 	return error;
 }
 
-static bool is_over_many_lines(const struct reader *reader)
-{
-	return reader->number == 1 && reader->length && reader->length < 3 &&
-	       reader->line[0] == '{';
-}
-
 static enum mt_err read_file(struct reader *reader, const char *path, struct mt_recording *out,
 			     struct mt_error_reason *why)
 {
 	struct mt_error_reason reason = {.text = ""};
 	enum mt_err error = read_lines(reader, out, &reason);
 
-	if (error && is_over_many_lines(reader)) {
+	/* one object over many lines */
+	if (error && reader->number == 1 && reader->length && reader->length < 3 &&
+	    reader->line[0] == '{') {
 		error = read_whole(path, out, &reason);
 		return error ? mt_error_because(why, error, "%.150s: %s", path, reason.text)
 			     : MT_ERR_OK;

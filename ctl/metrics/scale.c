@@ -89,14 +89,6 @@ void mt_ticks_elapsed(double low, double high, size_t wanted, struct mt_ticks *o
 		add(out, i * step, i * step / unit, name);
 }
 
-static double offset_of(double realtime)
-{
-	time_t seconds = (time_t)realtime;
-	struct tm broken;
-
-	return localtime_r(&seconds, &broken) ? (double)broken.tm_gmtoff : 0;
-}
-
 static void add_clock(struct mt_ticks *ticks, double at, double realtime, double step)
 {
 	struct mt_tick *tick = &ticks->list[ticks->count];
@@ -116,8 +108,10 @@ static void add_clock(struct mt_ticks *ticks, double at, double realtime, double
 
 void mt_ticks_clock(double origin, double low, double high, struct mt_ticks *out)
 {
+	time_t seconds = (time_t)(origin + low);
+	struct tm broken;
 	double step = time_step(fmax((high - low) / CLOCK_WANTED, 1)),
-	       offset = offset_of(origin + low);
+	       offset = localtime_r(&seconds, &broken) ? (double)broken.tm_gmtoff : 0;
 	double first = ceil((origin + low + offset) / step - 1e-9);
 
 	out->count = 0;

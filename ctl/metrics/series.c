@@ -356,13 +356,6 @@ static size_t put_column(const struct mt_series *series, const struct column *co
 	return count;
 }
 
-static size_t column_of(double x, double low, double high, size_t columns)
-{
-	double column = (x - low) / (high - low) * (double)columns;
-
-	return column <= 0 ? 0 : column >= (double)columns ? columns : (size_t)column;
-}
-
 size_t mt_series_thin(const struct mt_series *series, double low, double high, size_t columns,
 		      struct mt_point *out)
 {
@@ -370,7 +363,8 @@ size_t mt_series_thin(const struct mt_series *series, double low, double high, s
 	size_t count = 0;
 
 	for (size_t i = 0; i < series->count; i++) {
-		size_t number = column_of(series->list[i].x, low, high, columns);
+		double column_at = (series->list[i].x - low) / (high - low) * (double)columns;
+		size_t number = (size_t)fmin(fmax(column_at, 0), (double)columns);
 
 		if (!i || number != column.number) {
 			if (i)

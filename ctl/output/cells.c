@@ -111,15 +111,6 @@ const struct mt_cell *mt_cells_at(const struct mt_cells *canvas, int row, int co
 	return &canvas->cells[(size_t)row * (size_t)canvas->columns + (size_t)column];
 }
 
-static int last_used(const struct mt_cells *canvas, int row)
-{
-	int column = canvas->columns;
-
-	while (column > 0 && mt_cells_at(canvas, row, column - 1)->glyph == L' ')
-		column--;
-	return column;
-}
-
 /* Writes a glyph in the locale, "?" if that has none. Returns its bytes. */
 static size_t encode(wchar_t glyph, char out[MB_LEN_MAX])
 {
@@ -189,8 +180,10 @@ void mt_cells_write_row(const struct mt_cells *cells, int row, FILE *to)
 {
 	enum mt_cell_style style = MT_STYLE_PLAIN;
 	char piece[MB_LEN_MAX];
-	int last = last_used(cells, row);
+	int last = cells->columns;
 
+	while (last > 0 && mt_cells_at(cells, row, last - 1)->glyph == L' ')
+		last--;
 	for (int column = 0; column < last; column++) {
 		const struct mt_cell *cell = mt_cells_at(cells, row, column);
 

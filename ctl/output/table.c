@@ -72,16 +72,6 @@ struct mt_table *mt_table_new(const char *columns)
 	return table;
 }
 
-static int width_of(const struct mt_table *table, size_t column)
-{
-	int width = 0;
-
-	for (size_t i = column; i < table->cells_count; i += table->columns_count)
-		if (mt_text_columns(table->cells[i]) > width)
-			width = mt_text_columns(table->cells[i]);
-	return width;
-}
-
 /* A row that is wider than the screen goes on in the next line. */
 static void write_row(const struct mt_table *table, size_t first, const int *widths, FILE *to)
 {
@@ -106,8 +96,12 @@ void mt_table_each_line(struct mt_table *table,
 {
 	int *widths = mt_error_check_memory(calloc(table->columns_count, sizeof(*widths)));
 
-	for (size_t i = 0; i < table->columns_count; i++)
-		widths[i] = width_of(table, i);
+	for (size_t i = 0; i < table->cells_count; i++) {
+		int own = mt_text_columns(table->cells[i]),
+		    *width = &widths[i % table->columns_count];
+
+		*width = own > *width ? own : *width;
+	}
 	for (size_t first = 0; first < table->cells_count; first += table->columns_count) {
 		char *line = NULL;
 		size_t bytes;

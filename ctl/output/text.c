@@ -337,14 +337,6 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
 	return rows[a_length % 3][b_length];
 }
 
-static bool begins_with(const char *word, const char *start, size_t length)
-{
-	for (size_t i = 0; i < length; i++)
-		if (mt_format_lower(word[i]) != mt_format_lower(start[i]))
-			return false;
-	return true;
-}
-
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count)
 {
 	const char *longer = NULL, *nearest = NULL;
@@ -356,7 +348,7 @@ const char *mt_text_nearest(const char *word, const char *const *words, size_t c
 
 		if (known > WORD_MAX)
 			continue;
-		if (length >= 2 && known >= length && begins_with(words[i], word, length) &&
+		if (length >= 2 && known >= length && strncasecmp(words[i], word, length) == 0 &&
 		    (!longer || known < strlen(longer)))
 			longer = words[i];
 		distance = edit_distance(word, length, words[i], known);

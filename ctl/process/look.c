@@ -17,6 +17,7 @@
 #include "ctl/process/read_file.h"
 #include "ctl/process/start_command.h"
 #include "ctl/process/watchdog.h"
+#include "sys/saturating.h"
 
 #define HEAP_BYTES ((uint64_t)64 << 20) /* HEAP_MAX_SIZE of glibc */
 /* a guard is a page by default; an arena's rest that is not writable is larger */
@@ -64,6 +65,9 @@ void mt_look_sort(const struct mt_smaps *smaps, struct mt_look *out)
 		const struct mt_smaps_mapping *at = &smaps->list[i];
 		uint64_t rss = at->sizes.rss_bytes, heaps = heaps_at(smaps, i);
 
+		if (heaps || strcmp(at->name, "[heap]") == 0)
+			out->heaps_absent_bytes +=
+				mt_sat_sub(at->end - at->start, rss + at->sizes.swap_bytes);
 		out->arena_heaps_count += heaps;
 		if (at->kind == MT_SMAPS_SPECIAL)
 			out->kernel_bytes += rss;
@@ -81,6 +85,20 @@ void mt_look_sort(const struct mt_smaps *smaps, struct mt_look *out)
 			out->mapped_bytes += rss;
 	}
 	out->total = smaps->total;
+}
+
+bool mt_look_heaps_absent(const struct mt_process *process, uint64_t *out_bytes)
+{
+	struct mt_look look = {.heaps_absent_bytes = 0};
+	struct mt_smaps smaps;
+	struct mt_error_reason why;
+
+	if (mt_smaps_read(process, &smaps, &why) != MT_ERR_OK)
+		return false;
+	mt_look_sort(&smaps, &look);
+	mt_smaps_free(&smaps);
+	*out_bytes = look.heaps_absent_bytes;
+	return true;
 }
 
 /* ---- the program's file ---- */

@@ -64,6 +64,9 @@ struct mt_look {
 	MT_LOOK_PARTS(X)
 #undef X
 	struct mt_smaps_sizes total;
+	/* of the main heap of libc's malloc and of its further arenas: neither resident nor swapped
+	 * out, so that no live block is there */
+	uint64_t heaps_absent_bytes;
 	/* heaps of glibc's further arenas, 64 MB of addresses each: the number of those arenas, or
 	 * more. Full heaps that lie side by side look like one mapping and are not counted */
 	uint64_t arena_heaps_count;
@@ -89,6 +92,9 @@ struct mt_look {
 /* Fills *out. Returns MT_ERR_UNKNOWN if there is no such process, MT_ERR_FOREIGN if it may
  * not be read: *why has whose it is. */
 enum mt_err mt_look_read(pid_t pid, struct mt_look *out, struct mt_error_reason *why);
+
+/* Reads heaps_absent_bytes of a process. Returns false if the kernel does not tell it. */
+bool mt_look_heaps_absent(const struct mt_process *process, uint64_t *out_bytes);
 
 /* ---- versions of what runs it ---- */
 

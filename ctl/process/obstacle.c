@@ -62,24 +62,10 @@ static bool find_segment(const struct head *head, uint32_t type, Elf64_Phdr *out
 	return false;
 }
 
-/* The note that Go's linker writes, of type 4 and with the owner "Go", is near the start. */
-static bool is_go(const struct head *head)
-{
-	static const char note[] = "\4\0\0\0Go\0";
-
-	return memmem(head->bytes, head->length, note, sizeof(note)) != NULL;
-}
-
-/* A program that is the loader itself ("ld.so program") has no other one. */
-static bool is_loader(const char *path)
-{
-	char resolved[PATH_MAX];
-
-	return realpath(path, resolved) && strncmp(mt_text_basename(resolved), "ld-", 3) == 0;
-}
-
 static enum mt_obstacle obstacle_of_elf(const char *path, const struct head *head)
 {
+	/* the note that Go's linker writes near the start, of type 4 and with the owner "Go" */
+	static const char go_note[] = "\4\0\0\0Go\0";
 	char loader[PATH_MAX] = "";
 	Elf64_Phdr segment;
 	const char *from;
@@ -91,14 +77,14 @@ static enum mt_obstacle obstacle_of_elf(const char *path, const struct head *hea
 	if (find_segment(head, PT_INTERP, &segment)) {
 		from = at(head, segment.p_offset, segment.p_filesz);
 		snprintf(loader, sizeof(loader), "%.*s", from ? (int)segment.p_filesz : 0, from);
-	} else if (!is_loader(path)) {
+	} else if (!realpath(path, loader) || strncmp(mt_text_basename(loader), "ld-", 3) != 0) {
+		/* a program that is the loader itself ("ld.so program") has no other one */
 		return MT_OBSTACLE_STATIC;
-	} else if (!realpath(path, loader)) {
-		return MT_OBSTACLE_NONE;
 	}
 	if (strncmp(mt_text_basename(loader), "ld-musl", 7) == 0)
 		return MT_OBSTACLE_MUSL;
-	return is_go(head) ? MT_OBSTACLE_GO : MT_OBSTACLE_NONE;
+	return memmem(head->bytes, head->length, go_note, sizeof(go_note)) ? MT_OBSTACLE_GO
+									   : MT_OBSTACLE_NONE;
 }
 
 /* What sets AT_SECURE (ld.so(8)). */

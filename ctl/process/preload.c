@@ -65,13 +65,6 @@ bool mt_install_dir_find(const char *name, const char *below, char *out, size_t 
 	return *MT_LIBDIR && try_path(MT_LIBDIR, below, name, out, out_bytes);
 }
 
-/* Returns the directories that were searched, as text: "beside mtctl, in ../lib or in /opt/lib". */
-static const char *install_dir_searched(void)
-{
-	return *MT_LIBDIR ? "beside mtctl, in ../lib or in " MT_LIBDIR
-			  : "beside mtctl or in ../lib";
-}
-
 /* ---- preload ---- */
 
 #define SEPARATORS " :" /* ld.so(8) */
@@ -103,7 +96,8 @@ enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_error_reason 
 	if (!(named && *named) && !mt_install_dir_find(MT_SHIM_NAME, "", out, out_bytes))
 		return mt_error_because(why, MT_ERR_UNKNOWN,
 					"no " MT_SHIM_NAME " %s; MTSHIM_LIBRARY may name it",
-					install_dir_searched());
+					*MT_LIBDIR ? "beside mtctl, in ../lib or in " MT_LIBDIR
+						   : "beside mtctl or in ../lib");
 	if (strpbrk(out, SEPARATORS "$"))
 		return mt_error_because(why, MT_ERR_INVALID,
 					"%.200s: the loader cannot preload a path with a blank, a "

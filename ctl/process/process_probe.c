@@ -228,23 +228,17 @@ struct result {
 	size_t directory_bytes;
 };
 
-/* NULs separate arguments. A program that has overwritten them with its title leaves blanks behind
- * it. */
-static void join_arguments(char *text, size_t length)
-{
-	while (length && (text[length - 1] == '\0' || text[length - 1] == ' '))
-		text[--length] = '\0';
-	for (size_t i = 0; i < length; i++)
-		if (!text[i])
-			text[i] = ' ';
-}
-
 static void read_command(struct mt_process *process)
 {
 	char text[sizeof(process->command)] = "";
+	size_t length = sizeof(text) - 1;
 
-	if (mt_process_read_small(process->pid, "cmdline", text, sizeof(text)))
-		join_arguments(text, sizeof(text) - 1);
+	(void)mt_process_read_small(process->pid, "cmdline", text, sizeof(text));
+	/* NULs separate arguments; a title that the program has written over them leaves blanks */
+	while (length && (text[length - 1] == '\0' || text[length - 1] == ' '))
+		text[--length] = '\0';
+	for (size_t i = 0; i < length; i++)
+		text[i] = text[i] ? text[i] : ' ';
 	snprintf(process->command, sizeof(process->command), "%s", *text ? text : process->comm);
 	mt_text_clean(process->command, sizeof(process->command));
 }

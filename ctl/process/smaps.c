@@ -31,12 +31,6 @@ static uint64_t *size_at(struct mt_smaps_sizes *sizes, size_t number)
 	return (uint64_t *)(void *)((char *)sizes + fields[number].offset);
 }
 
-static void add_sizes(struct mt_smaps_sizes *to, struct mt_smaps_sizes *from)
-{
-	for (size_t i = 0; i < FIELDS_COUNT; i++)
-		*size_at(to, i) += *size_at(from, i);
-}
-
 /* "Rss:                1672 kB". */
 static void parse_size(const char *line, struct mt_smaps_sizes *out)
 {
@@ -158,7 +152,8 @@ void mt_smaps_parse(char *text, struct mt_smaps *out)
 			out->vdso = now->start;
 	}
 	for (size_t i = 0; i < out->count; i++)
-		add_sizes(&out->total, &out->list[i].sizes);
+		for (size_t field = 0; field < FIELDS_COUNT; field++)
+			*size_at(&out->total, field) += *size_at(&out->list[i].sizes, field);
 	out->total.pss_anon_bytes = pss_of(out, MT_SMAPS_ANON);
 	out->total.pss_file_bytes = pss_of(out, MT_SMAPS_FILE);
 	out->total.pss_shmem_bytes = pss_of(out, MT_SMAPS_SHM);

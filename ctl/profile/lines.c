@@ -491,16 +491,6 @@ static bool content_is_valid(const struct mt_lines_file *file)
 	return true;
 }
 
-static void clean_names(struct mt_lines_file *file)
-{
-	size_t length;
-
-	for (size_t at = 0; at < file->head.names_bytes; at += length + 1) {
-		length = strlen(file->names + at);
-		mt_text_clean(file->names + at, length + 1);
-	}
-}
-
 static enum mt_err read_content(int fd, struct mt_lines_file *file, struct mt_error_reason *why)
 {
 	const struct mt_lines_head *head = &file->head;
@@ -519,7 +509,10 @@ static enum mt_err read_content(int fd, struct mt_lines_file *file, struct mt_er
 	if (!content_is_valid(file))
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: a stack in the file of lines cannot be");
-	clean_names(file);
+	for (size_t at = 0, length; at < head->names_bytes; at += length + 1) {
+		length = strlen(file->names + at);
+		mt_text_clean(file->names + at, length + 1);
+	}
 	return MT_ERR_OK;
 }
 

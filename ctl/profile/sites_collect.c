@@ -113,22 +113,7 @@ static struct names name_all(const struct mt_heap_profile *file, struct mt_symbo
 	return names;
 }
 
-static const char *name_of(const struct names *names, uint64_t address)
-{
-	const uint64_t *at = bsearch(&address, names->addresses, names->count, sizeof(address),
-				     compare_addresses);
-
-	return at ? names->texts[at - names->addresses] : NULL;
-}
-
 /* ---- sites ---- */
-
-/* The loop of the interpreter, whatever its version and its compiler have made of the name. */
-static bool runs_python(const char *frame)
-{
-	return strncmp(frame, "_PyEval_EvalFrameDefault", 24) == 0 ||
-	       strncmp(frame, "_PyEval_EvalFrame", 17) == 0;
-}
 
 static void add_frame(struct mt_site *site, const char *frame)
 {
@@ -167,9 +152,12 @@ static void fill_site(const struct mt_heap_profile *file, const struct mt_heap_p
 	own = own_line(file, addresses, lines);
 	out->python = own ? own->text : NULL;
 	for (size_t i = lines; i < stack->frames_count; i++) {
-		const char *name = name_of(names, addresses[i]);
+		const uint64_t *at = bsearch(&addresses[i], names->addresses, names->count,
+					     sizeof(*at), compare_addresses);
+		const char *name = at ? names->texts[at - names->addresses] : NULL;
 
-		for (; name && runs_python(name) && done < lines; done++)
+		/* the loop of the interpreter, whatever its version and its compiler name it */
+		for (; name && strncmp(name, "_PyEval_EvalFrame", 17) == 0 && done < lines; done++)
 			add_frame(out, mt_heap_profile_line(file, addresses[done])->text);
 		if (name)
 			add_frame(out, name);

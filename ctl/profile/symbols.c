@@ -185,12 +185,6 @@ struct mt_symbols {
 
 /* ---- maps ---- */
 
-static bool continues(const struct mapping *before, const struct mapping *after)
-{
-	return before->device == after->device && before->inode == after->inode &&
-	       strcmp(before->path, after->path) == 0;
-}
-
 /* maps writes a newline in a path as \012, and escapes nothing else: a file with these four
  * characters in its name is mistaken for the other. */
 static void undo_newlines(char *path)
@@ -233,7 +227,8 @@ static void add(struct mt_symbols *symbols, struct mapping mapping)
 		mt_error_check_memory(reallocarray(symbols->list, at + 1, sizeof(*symbols->list)));
 	before = at ? &symbols->list[at - 1] : NULL;
 	mapping.first = at;
-	if (before && continues(before, &mapping)) {
+	if (before && before->device == mapping.device && before->inode == mapping.inode &&
+	    strcmp(before->path, mapping.path) == 0) {
 		mapping.base = before->base;
 		mapping.first = before->first;
 	}
@@ -242,22 +237,16 @@ static void add(struct mt_symbols *symbols, struct mapping mapping)
 	symbols->count++;
 }
 
-static void load_demangle(struct mt_symbols *symbols)
-{
-	void *library = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
-
-	if (library)
-		*(void **)(void *)&symbols->demangle = dlsym(library, "__cxa_demangle");
-}
-
 /* DEBUGINFOD_URLS is removed, so that no server is contacted. */
 static void start_dwfl(struct mt_symbols *symbols)
 {
-	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
+	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL),
+	     *demangles = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
 	bool whole = library != NULL;
 
 	symbols->started = true;
-	load_demangle(symbols);
+	if (demangles)
+		*(void **)(void *)&symbols->demangle = dlsym(demangles, "__cxa_demangle");
 #define X(name) whole = whole && (*(void **)(void *)&libdw.name = dlsym(library, #name));
 	FUNCTIONS(X)
 #undef X
@@ -373,22 +362,13 @@ static struct mapping *find(const struct mt_symbols *symbols, uint64_t address)
 
 /* ---- names ---- */
 
-/* Whether the file is the mapped one. On btrfs and overlayfs, maps and stat(2) have different
- * devices: for a process of the own user this is not checked, so that names are not lost. */
-static bool is_mapped_file(const struct mt_symbols *symbols, const struct mapping *mapping, int fd)
-{
-	struct stat seen;
-
-	return symbols->own || (fstat(fd, &seen) == 0 && seen.st_dev == mapping->device &&
-				seen.st_ino == mapping->inode);
-}
-
 /* map_files leads to the mapped file itself, also if it is deleted or replaced, but needs
  * CAP_SYS_ADMIN. Otherwise the file is opened by its path below the process's root, if another
  * file may be by now. */
 static int open_file(const struct mt_symbols *symbols, const struct mapping *mapping)
 {
 	char path[PATH_MAX + 64];
+	struct stat seen;
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)symbols->pid,
@@ -398,7 +378,12 @@ static int open_file(const struct mt_symbols *symbols, const struct mapping *map
 		return fd;
 	snprintf(path, sizeof(path), "/proc/%d/root%.4095s", (int)symbols->pid, mapping->path);
 	fd = mt_read_file_open(path);
-	if (fd < 0 || is_mapped_file(symbols, mapping, fd))
+	/* Whether the file is the mapped one. On btrfs and overlayfs, maps and stat(2) have
+	 * different devices: for a process of the own user this is not checked, so that names are
+	 * not lost. */
+	if (fd < 0 || symbols->own ||
+	    (fstat(fd, &seen) == 0 && seen.st_dev == mapping->device &&
+	     seen.st_ino == mapping->inode))
 		return fd;
 	close(fd);
 	return -1;

@@ -332,15 +332,11 @@ const char *mt_report_member(const json_t *from, const char *name)
 	return text ? text : "";
 }
 
-static const struct mt_recording_process *root_of(const struct mt_report *report)
-{
-	return mt_recording_process(report->recording, report->recording->pid);
-}
-
 /* The command line as far as the recording or mtctl has it. */
 static const char *title_of(const struct mt_report *report)
 {
-	const struct mt_recording_process *root = root_of(report);
+	const struct mt_recording_process *root =
+		mt_recording_process(report->recording, report->recording->pid);
 
 	if (report->look && *report->look->process.command)
 		return report->look->process.command;
@@ -357,7 +353,7 @@ static void write_date(FILE *to, uint64_t time_ns)
 static void write_subtitle(const struct mt_report *report, FILE *to)
 {
 	const struct mt_recording *recording = report->recording;
-	const struct mt_recording_process *root = root_of(report);
+	const struct mt_recording_process *root = mt_recording_process(recording, recording->pid);
 	char host[64] = "";
 
 	if (!report->look)

@@ -174,6 +174,8 @@ Test(advise, the_embedded_allocator_where_a_trim_leaves_much_that_nobody_holds)
 	EXPECT_SILENT(pinned, facts->last.cleanups[0].live_after_bytes = 700 * MT_MIB);
 	EXPECT_SILENT(pinned, facts->last.cleanups[0].level = MT_LEVEL_PURGE);
 	EXPECT_SILENT(pinned, facts->samples[0].outside_bytes = 400 * MT_MIB);
+	/* the rest of anonymous memory is not libc's, whose heaps have gone back to the kernel */
+	EXPECT_SILENT(pinned, facts->libc_free_known = true; facts->libc_free_bytes = 100 * MT_MIB);
 }
 
 static struct mt_facts *unpaid(void)
@@ -384,7 +386,13 @@ static struct mt_facts *computing(void)
 
 Test(advise, where_python_keeps_its_small_objects)
 {
+	struct mt_facts *limited = arenas();
+
 	cr_expect_str_eq(advice(arenas()), "MT_PYTHON_MALLOC=on");
+	limited->last.head.mode = MT_MODE_LIBC;
+	strcpy(limited->last.head.evidence,
+	       "libc's malloc for good: RLIMIT_AS or RLIMIT_DATA is 4 GB or less");
+	cr_expect_str_eq(advice(limited), "MT_PYTHON_MALLOC=malloc");
 	EXPECT_SILENT(arenas, facts->has_pymalloc = false);
 	EXPECT_SILENT(arenas, facts->arenas_known = false);
 	EXPECT_SILENT(arenas, facts->samples[0].arenas_live_bytes = 580 * MT_MIB);

@@ -282,6 +282,41 @@ def test_who_is_left_out_by_a_setting_is_advised_to_drop_that_setting(control, e
 	assert "MT_PYTHON_MALLOC=on" not in text and "live heap" not in text
 
 
+def test_python_under_a_low_limit_is_advised_the_setting_that_helps_there(control, env, spawn):
+	"""MT_PYTHON_MALLOC=on was advised: 155 of 164 MB stayed, and with =malloc 32."""
+	def start(**more):
+		process = spawn(["/bin/sh", "-c", "ulimit -v 500000; exec \"$@\"", "-", PYTHON, "-c", PINNED_ARENAS.replace("::100", "::400")],
+		                env(TICK_MS=20, **more))
+		assert process.stdout.readline() == "ready\n"
+		time.sleep(1)
+		return process
+
+	settings = env(TICK_MS=20)
+	first = start()
+	advice = json.loads(control(settings, "advise", first.pid, "--json").stdout)["advice"]
+	said = re.sub(r"\s+", " ", control(settings, "diagnose", first.pid, FOR, "--no-trim").stdout)
+
+	assert [one["environment"] for one in advice] == ["MT_PYTHON_MALLOC=malloc"]
+	assert "Restart it with MT_PYTHON_MALLOC=malloc" in said and "RLIMIT_AS or RLIMIT_DATA is 4 GB or less" in said
+	rss = {how: json.loads(control(settings, "stat", start(PYTHON_MALLOC=how).pid, "--json").stdout)["rss_bytes"] for how in ("on", "malloc")}
+	assert rss["malloc"] < rss["on"] / 2, rss
+
+
+def test_diagnose_counts_between_live_blocks_what_libcs_malloc_holds_and_no_mapping_of_the_program(control, env, spawn, compile_c):
+	"""mariadbd's own mappings were 125 MB 'free between live blocks', for which another allocator was advised."""
+	settings = env(TICK_MS=20)
+	process = spawn([compile_c("own_mappings.c")], settings)
+	assert process.stdout.readline() == "ready\n"
+	time.sleep(1)
+
+	said = control(settings, "diagnose", process.pid, FOR).stdout
+	advice = json.loads(control(settings, "advise", process.pid, "--json").stdout)["advice"]
+
+	assert "libc's malloc for good: the program imports mlockall" in said
+	assert "between live blocks" not in said and "MT_ALLOCATOR=jemalloc" not in said, said
+	assert advice == []
+
+
 def test_diagnose_and_doctor_agree_on_the_limit_and_leave_out_reclaimable_pages(ctl, fake, tmp_path):
 	"""The process publishes an upper bound, pages of files and all; the limit is one of a group above its own, or MT_LIMIT_MB."""
 	for name, text in (("memory.current", 490 * MB), ("memory.max", 500 * MB), ("memory.stat", f"inactive_file {300 * MB}")):

@@ -1029,6 +1029,78 @@ Test(findings, objects_that_leak_in_arenas_are_a_leak)
 	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].text);
 }
 
+/* mariadbd: libc's heaps had 133 MB more than was live, of which 109 had gone back to the kernel;
+ * InnoDB's own mappings were counted instead. */
+Test(findings, what_has_left_libcs_heaps_does_not_lie_free_between_live_blocks)
+{
+	look_at((struct series){SHAPE_FLAT, 49 * MB, 0, 0, 0});
+	case_add(facts, slack_bytes, 133 * MB);
+	facts->last.head.mode = MT_MODE_SYSTEM;
+	strcpy(facts->last.head.allocator, "glibc");
+	facts->last.head.snapshot = (struct mt_stats_snapshot){.heap_mapped_bytes = 182 << 20,
+							       .heap_live_bytes = 49 << 20};
+	case_trim(facts, 2 * MB, 0, 0);
+	facts->libc_free_known = true;
+	facts->libc_free_bytes = 24 << 20;
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].text);
+	cr_expect_null(finding(MT_VERDICT_HOARD));
+
+	facts->libc_free_bytes = 100 << 20;
+	(void)judge();
+	cr_assert_not_null(finding(MT_VERDICT_HOARD));
+	cr_expect_eq((uint64_t)finding(MT_VERDICT_HOARD)->bytes, 100 << 20);
+	cr_expect_str_eq(finding(MT_VERDICT_HOARD)->environment, "MT_ALLOCATOR=jemalloc");
+}
+
+/* The library has left libc's malloc in place for a reason, and advise names no other one. */
+Test(findings, no_other_allocator_is_advised_where_libcs_malloc_serves_for_good)
+{
+	static const struct {
+		const char *evidence, *advice;
+	} rows[] = {
+		{"libc's malloc for good: the program imports mlockall",
+		 "Another allocator is not advised: libc's malloc for good: the program imports "
+		 "mlockall."},
+		{"libc's malloc for good: RLIMIT_AS or RLIMIT_DATA is 4 GB or less",
+		 "Restart it with RLIMIT_AS and RLIMIT_DATA above 4 GB: "},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		look_at((struct series){SHAPE_FLAT, 40 * MB, 0, 0, 0});
+		case_add(facts, slack_bytes, 150 * MB);
+		facts->last.head.mode = MT_MODE_LIBC;
+		strcpy(facts->last.head.allocator, "glibc");
+		strcpy(facts->last.head.evidence, rows[i].evidence);
+		facts->last.head.snapshot = (struct mt_stats_snapshot){
+			.heap_mapped_bytes = 190 << 20, .heap_live_bytes = 40 << 20};
+		case_trim(facts, 0, 0, 0);
+		(void)judge();
+		cr_assert_not_null(finding(MT_VERDICT_HOARD));
+		cr_expect_str_eq(finding(MT_VERDICT_HOARD)->environment, "");
+		cr_expect(strncmp(finding(MT_VERDICT_HOARD)->advice[0], rows[i].advice,
+				  strlen(rows[i].advice)) == 0,
+			  "%s", finding(MT_VERDICT_HOARD)->advice[0]);
+		forget();
+	}
+}
+
+/* stat shows a rise of device memory that slows down, and diagnose had 'nothing to do'. */
+Test(findings, a_rise_of_device_memory_that_may_go_on_is_unknown)
+{
+	look_at((struct series){SHAPE_FLAT, 200 * MB, 0, 0, 0});
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		struct mt_sample *at = &facts->samples[i];
+
+		at->gpu_allocated_bytes = (uint64_t)((100 + 100 * sqrt(at->at_s)) * MB);
+		at->gpu_reserved_bytes = at->gpu_allocated_bytes;
+	}
+
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN, "%s", diagnosis.list[0].text);
+	cr_expect_eq(diagnosis.gpu.doubt, MT_TREND_SLOWING);
+	cr_expect(strstr(diagnosis.list[0].text, "device memory has grown by less and less, "),
+		  "%s", diagnosis.list[0].text);
+}
+
 /* ---- nothing known ---- */
 
 Test(findings, nothing_is_said_of_what_was_not_seen)

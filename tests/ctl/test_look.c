@@ -52,6 +52,20 @@ Test(look, tells_the_heaps_of_arenas_from_other_mappings)
 	cr_expect_eq(look.mapped_bytes, 90 * MB);
 }
 
+Test(look, counts_what_of_libcs_heaps_is_neither_resident_nor_swapped_out)
+{
+	const uint64_t aligned = 0x7f0000000000;
+
+	map(0x555500000000, 30 * MB, true, 12 * MB, "[heap]", MT_SMAPS_ANON);
+	list[0].sizes.swap_bytes = 5 * MB;
+	map(aligned, 20 * MB, true, 13 * MB, "", MT_SMAPS_ANON);
+	map(aligned + 20 * MB, 44 * MB, false, 0, "", MT_SMAPS_ANON);
+	map(aligned + 320 * MB, 100 * MB, true, 10 * MB, "", MT_SMAPS_ANON);
+	mt_look_sort(&smaps, &look);
+
+	cr_expect_eq(look.heaps_absent_bytes, 20 * MB);
+}
+
 Test(look, knows_a_stack_by_its_guard)
 {
 	map(0x7f1000001000, 4 * KB, false, 0, "", MT_SMAPS_ANON);

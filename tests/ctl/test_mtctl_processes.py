@@ -287,6 +287,17 @@ def test_no_answer_in_time(fake, ctl):
 	assert ctl("round", fake(deaf=True), "--timeout=0.1").returncode == NO_ANSWER
 
 
+@pytest.mark.parametrize("deaf_at", [0, 1])
+def test_trim_and_set_of_two_processes_have_one_exit_code_where_one_of_them_fails(fake, ctl, deaf_at):
+	"""trim exited with 0, so that a script did not see that one of its processes had not replied."""
+	pids = [fake()]
+	pids.insert(deaf_at, fake(deaf=True))
+
+	got = [ctl(*words).returncode for words in (["trim", *pids, "--timeout=0.3"], ["set", *pids, "gc_rounds=7"])]
+
+	assert got == [NO_ANSWER, NO_ANSWER]
+
+
 def test_a_process_that_ends_while_it_is_asked(fake, mtctl, plain, spawn):
 	pid = fake(deaf=True)
 	asker = spawn([mtctl, "trim", str(pid)], plain)

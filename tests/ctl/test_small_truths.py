@@ -50,6 +50,18 @@ def test_trim_does_not_announce_a_collection_that_the_program_has_disabled(ctl, 
 	assert "what Python's gc frees if it is enabled" in known.stdout, known
 
 
+def test_trim_says_that_the_collection_waits_where_the_main_thread_does(ctl, mtctl, spawn, plain):
+	"""It said how long the main thread 'stands while its gc collects', and nothing collected."""
+	process = spawn([mtctl, "run", "--", PYTHON, "-c", f"{HOLDER.replace('while True:', 'if True:').replace('0.01', '600')}"], plain)
+	assert process.stdout.readline() == "ready\n"
+	time.sleep(0.3)
+
+	got = ctl("trim", process.pid)
+
+	assert "gc waits" in got.stdout and "Python's main thread waits in a system call: its gc collects when that returns" in got.stderr, got
+	assert "expected" not in got.stderr
+
+
 def test_trim_expects_a_collection_by_what_was_live_before_the_last_one_though_that_ran_late(ctl, mtctl, spawn, plain, wait_for):
 	process = spawn([mtctl, "run", "--", PYTHON, "-c", "import gc, time\ngc.set_threshold(10**9)\nclass Node: pass\n"
 	                 "for _ in range(400000): node = Node(); node.own, node.text = node, 'x' * 200\n"
@@ -348,8 +360,23 @@ def test_why_libcs_malloc_serves_is_said_and_no_advice_names_what_is_set(ctl, mt
 
 	checked, sites = ctl("doctor", process.pid).stdout, ctl("sites", process.pid).stderr
 
-	assert re.search(r"^note +allocator: glibc, mode system\n +evidence +libc's malloc for good: libc's malloc does not use the brk heap", checked, re.M), checked
+	assert re.search(r"^note +allocator: glibc, mode system, libc's malloc for good: libc's malloc does not use the brk heap", checked, re.M), checked
 	assert "MT_ALLOCATOR" not in sites and "MT_PROF" not in sites, sites
+
+
+def test_sites_says_how_a_process_under_a_low_limit_gets_a_profile_and_it_does(ctl, mtctl, spawn, plain):
+	"""It named the limit alone, as if nothing could be done."""
+	grows = "kept = [bytes(4000) for _ in range(9000)]; print('ready', flush=True); input()"
+	command = ["/bin/sh", "-c", 'ulimit -v 500000; exec "$@"', "-", mtctl, "run", "--", PYTHON, "-c", grows]
+	first = spawn(command, plain)
+	assert first.stdout.readline() == "ready\n"
+
+	advised = ctl("sites", first.pid).stderr
+
+	assert "start it with MT_PROF=on and MT_ALLOCATOR=jemalloc" in advised, advised
+	second = spawn(command, dict(plain, MT_PROF="on", MT_ALLOCATOR="jemalloc", MT_MIN_MB="0"))
+	assert second.stdout.readline() == "ready\n"
+	assert ctl("sites", second.pid).returncode == 0
 
 
 def test_a_request_to_a_stopped_process_says_that_it_is_stopped(ctl, mtctl, spawn, plain):

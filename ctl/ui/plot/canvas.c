@@ -113,16 +113,6 @@ static void set_colour(cairo_t *cairo, uint32_t rgb, double alpha)
 			      (rgb & 255) / 255.0, alpha);
 }
 
-static cairo_surface_t *open_pdf(FILE *out, const struct mt_canvas_options *options)
-{
-	cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(
-		write_stream, out, options->width, options->height);
-
-	cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, options->title);
-	cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATOR, "mtctl " MT_VERSION);
-	return surface;
-}
-
 static void draw_path(cairo_t *cairo, const struct mt_point *points, size_t count,
 		      const struct mt_paint *paint, bool filled)
 {
@@ -153,12 +143,18 @@ static void start(struct mt_canvas *canvas, const struct mt_canvas_options *opti
 	canvas->path = options->path;
 	canvas->page = options->page;
 	canvas->out = mt_error_check_memory(open_memstream(&canvas->memory, &canvas->bytes));
-	if (canvas->format == PDF)
-		canvas->surface = open_pdf(canvas->out, options);
-	else
+	if (canvas->format == PDF) {
+		canvas->surface = cairo_pdf_surface_create_for_stream(
+			write_stream, canvas->out, options->width, options->height);
+		cairo_pdf_surface_set_metadata(canvas->surface, CAIRO_PDF_METADATA_TITLE,
+					       options->title);
+		cairo_pdf_surface_set_metadata(canvas->surface, CAIRO_PDF_METADATA_CREATOR,
+					       "mtctl " MT_VERSION);
+	} else {
 		canvas->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24,
 							     is_png ? (int)options->width : 1,
 							     is_png ? (int)options->height : 1);
+	}
 	canvas->cairo = cairo_create(canvas->surface);
 	if (canvas->format == SVG)
 		begin_svg(canvas->out, options);

@@ -8,7 +8,6 @@
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/metrics/recording.h"
 #include "ctl/output/outfile.h"
-#include "ctl/plot_options.h"
 #include "ctl/process/clock.h"
 #include "ctl/report/report.h"
 #include "ctl/ui/plot/plot.h"

@@ -102,11 +102,6 @@ static void write_title(const struct picture *picture, char *out, size_t out_byt
 			 process && *process->comm ? process->comm : picture->recording->name);
 }
 
-static struct mt_short_text date_of(uint64_t time_ns)
-{
-	return mt_text_date(time_ns, "%Y-%m-%d %H:%M:%S");
-}
-
 static void add_text(char *text, size_t text_bytes, const char *format, const char *value)
 {
 	size_t used = strlen(text);
@@ -134,7 +129,9 @@ static void write_subtitle(const struct picture *picture, char *out, size_t out_
 	if (*recording->host)
 		add_text(out, out_bytes, " on %s", recording->host);
 	add_text(out, out_bytes, ", from %s",
-		 date_of(picture->origin_ns + (uint64_t)(fmax(picture->span.low, 0) * 1e9)).text);
+		 mt_text_date(picture->origin_ns + (uint64_t)(fmax(picture->span.low, 0) * 1e9),
+			      "%Y-%m-%d %H:%M:%S")
+			 .text);
 	add_text(out, out_bytes, "; RSS: peak %s", mt_text_bytes(mt_text_round_u64(rss.peak)).text);
 	add_text(out, out_bytes, ", mean %s", mt_text_bytes(mt_text_round_u64(rss.mean)).text);
 	add_text(out, out_bytes, ", before the end %s",

@@ -255,21 +255,15 @@ static struct mt_cache_entry *find_entry(struct mt_cache *cache, struct mt_reade
 	return oldest;
 }
 
-static struct mt_cache_waiter *find_waiter(struct mt_cache *cache)
-{
-	for (size_t i = 0; i < MT_CLIENTS_MAX; i++)
-		if (!cache->waiters[i].connection)
-			return &cache->waiters[i];
-	return NULL;
-}
-
 struct mt_response mt_cache_get(struct mt_cache *cache, struct mt_reader_request request,
 				struct MHD_Connection *connection,
 				struct mt_cache_waiter **out_waiter)
 {
 	struct mt_cache_entry *entry = find_entry(cache, request);
-	struct mt_cache_waiter *waiter = find_waiter(cache);
+	struct mt_cache_waiter *waiter = NULL;
 
+	for (size_t i = 0; i < MT_CLIENTS_MAX && !waiter; i++)
+		waiter = cache->waiters[i].connection ? NULL : &cache->waiters[i];
 	if (!entry || !waiter || cache->stopped)
 		return mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
 					 "too many requests are under way, or the server ends");

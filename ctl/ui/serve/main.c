@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "ctl/command.h"
-#include "ctl/output/error.h"
 #include "ctl/output/text.h"
 #include "ctl/process/clock.h"
 #include "ctl/ui/serve/serve.h"

@@ -48,15 +48,6 @@ static struct mt_top_tracked *take_tracked(struct mt_top_watch *watch, struct mt
 	return tracked;
 }
 
-/* Settings change only by requests. */
-static bool wants_file(const struct mt_top_tracked *tracked,
-		       const struct mt_process_list_entry *entry)
-{
-	return entry->state == MT_PROCESS_AWAKE &&
-	       (!tracked->was_read || entry->head.cleanups_count != tracked->cleanups_count ||
-		entry->head.snapshot.requests_count != tracked->requests_count);
-}
-
 static void read_file(struct mt_top_watch *watch, struct mt_top_tracked *tracked,
 		      const struct mt_process *process, uint64_t now_ns)
 {
@@ -108,10 +99,14 @@ static struct mt_top_row *top_watch_read(struct mt_top_watch *watch, uint64_t no
 	watch->gpus = (struct mt_top_gpus){0};
 	for (size_t i = 0; i < processes.count; i++) {
 		const struct mt_process *process = &processes.list[i].process;
+		const struct mt_stats_head *head = &processes.list[i].head;
 
 		tracked[i] = take_tracked(
 			watch, (struct mt_top_id){process->pid, process->start_ticks}, &next);
-		if (wants_file(tracked[i], &processes.list[i]))
+		/* settings change only by requests */
+		if (processes.list[i].state == MT_PROCESS_AWAKE &&
+		    (!tracked[i]->was_read || head->cleanups_count != tracked[i]->cleanups_count ||
+		     head->snapshot.requests_count != tracked[i]->requests_count))
 			read_file(watch, tracked[i], process, now_ns);
 		fill_row(watch, tracked[i], &processes.list[i], &rows[i]);
 		if (processes.list[i].devices)
@@ -547,16 +542,6 @@ struct hint {
 	const char *key, *meaning;
 };
 
-static void draw_hints(struct mt_cells *canvas, const struct hint *hints, int row)
-{
-	struct mt_cell_place at = {row, 0, 0};
-
-	for (; hints->key; hints++) {
-		at.column = mt_cells_put(canvas, at, MT_STYLE_KEY, hints->key);
-		at.column = mt_cells_put(canvas, at, MT_STYLE_SORTED, hints->meaning) + 1;
-	}
-}
-
 static void draw_keys(const struct mt_top_app *app, struct mt_cells *canvas, int row)
 {
 	static const struct hint list[] = {
@@ -573,8 +558,12 @@ static void draw_keys(const struct mt_top_app *app, struct mt_cells *canvas, int
 						 [MT_SCREEN_DETAILS] = details,
 						 [MT_SCREEN_SORT] = sort,
 						 [MT_SCREEN_HELP] = help};
+	struct mt_cell_place at = {row, 0, 0};
 
-	draw_hints(canvas, all[app->screen], row);
+	for (const struct hint *hint = all[app->screen]; hint->key; hint++) {
+		at.column = mt_cells_put(canvas, at, MT_STYLE_KEY, hint->key);
+		at.column = mt_cells_put(canvas, at, MT_STYLE_SORTED, hint->meaning) + 1;
+	}
 }
 
 /* Prompt, message, or the whole command line of the selected process. Returns false for the latter.

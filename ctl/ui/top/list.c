@@ -118,14 +118,6 @@ static size_t collect(struct meter *meters, const struct mt_top_frame *frame)
 	return count;
 }
 
-static void draw_meter(struct mt_cells *canvas, struct mt_cell_place at, const struct meter *meter)
-{
-	const struct mt_top_bar bar = {meter->parts, meter->total_bytes, meter->text};
-
-	at.column = mt_cells_put(canvas, at, MT_STYLE_LABEL, meter->label);
-	mt_top_draw_bar(canvas, at, &bar);
-}
-
 /* Draws up to `most` lines, two meters side by side if there is room. */
 static int draw_meters(struct mt_cells *canvas, const struct mt_top_frame *frame, int row, int most)
 {
@@ -136,10 +128,12 @@ static int draw_meters(struct mt_cells *canvas, const struct mt_top_frame *frame
 
 	for (size_t i = 0; i < count && (int)(i / across) < most; i++) {
 		int left = (int)(i % across) * width;
-		const struct mt_cell_place at = {row + (int)(i / across), left + 1,
-						 left + width - 1};
+		const struct mt_top_bar bar = {meters[i].parts, meters[i].total_bytes,
+					       meters[i].text};
+		struct mt_cell_place at = {row + (int)(i / across), left + 1, left + width - 1};
 
-		draw_meter(canvas, at, &meters[i]);
+		at.column = mt_cells_put(canvas, at, MT_STYLE_LABEL, meters[i].label);
+		mt_top_draw_bar(canvas, at, &bar);
 		lines = (int)(i / across) + 1;
 	}
 	return lines;
@@ -385,16 +379,6 @@ static void draw_line(const struct drawing *drawing, int at_row, const struct mt
 
 /* ---- the list ---- */
 
-static void draw_empty(struct mt_cells *canvas, const struct mt_top_model *model, int row)
-{
-	const char *text =
-		*model->filter
-			? "no process matches the filter (/ changes it, Esc clears it)"
-			: "no process carries the shim; `mtctl run -- program...` starts one";
-
-	mt_cells_put(canvas, (struct mt_cell_place){row, 1, 0}, MT_STYLE_DIM, text);
-}
-
 static void scroll(const struct mt_top_model *model, size_t height, size_t *first)
 {
 	if (model->selected < *first)
@@ -415,7 +399,12 @@ static void draw_lines(struct drawing *drawing, struct mt_top_area area, size_t 
 			mt_max_u64(drawing->most_bytes, model->lines[i].sums.rss_bytes);
 	draw_heading(drawing->canvas, model, &drawing->layout, area.row);
 	if (!model->lines_count)
-		draw_empty(drawing->canvas, model, area.row + 1);
+		mt_cells_put(drawing->canvas, (struct mt_cell_place){area.row + 1, 1, 0},
+			     MT_STYLE_DIM,
+			     *model->filter ? "no process matches the filter (/ changes it, Esc "
+					      "clears it)"
+					    : "no process carries the shim; `mtctl run -- "
+					      "program...` starts one");
 	for (int row = area.row + 1; row < area.end && first < model->lines_count; row++)
 		draw_line(drawing, row, &model->lines[first++]);
 }

@@ -9,7 +9,6 @@
 
 #include "ctl/channel/stats_dir.h"
 #include "ctl/command.h"
-#include "ctl/output/cells.h"
 #include "ctl/output/error.h"
 #include "ctl/output/table.h"
 #include "ctl/process/clock.h"
@@ -282,24 +281,18 @@ static int run(struct mt_top_app *app)
 
 /* ---- --once ---- */
 
-static int once_columns(void)
-{
-	int columns, rows;
-
-	mt_table_screen(&columns, &rows);
-	return columns >= MT_TOP_COLUMNS_MIN && columns <= ONCE_COLUMNS_MAX ? columns
-									    : ONCE_COLUMNS;
-}
-
 static int print_once(struct mt_top_app *app)
 {
 	struct mt_top_frame frame;
-	int rows;
+	int columns, rows;
 
+	mt_table_screen(&columns, &rows);
+	if (columns < MT_TOP_COLUMNS_MIN || columns > ONCE_COLUMNS_MAX)
+		columns = ONCE_COLUMNS;
 	app->canvas.unicode = mt_text_locale_is_utf8();
 	mt_top_app_update(app);
 	frame = mt_top_app_frame(app);
-	rows = mt_top_draw_once(&app->canvas, &frame, once_columns());
+	rows = mt_top_draw_once(&app->canvas, &frame, columns);
 	for (int row = 0; row < rows; row++) {
 		mt_cells_write_row(&app->canvas, row, stdout);
 		putchar('\n');

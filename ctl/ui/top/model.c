@@ -121,12 +121,6 @@ static size_t folded_index(const struct mt_top_model *model, struct mt_top_id id
 	return i;
 }
 
-static bool is_folded(const struct mt_top_model *model, size_t row)
-{
-	return !model->is_flat && !*model->filter &&
-	       folded_index(model, mt_top_row_id(&model->rows[row])) < model->folded_count;
-}
-
 static size_t count_below(const struct mt_top_model *model, size_t row)
 {
 	size_t count = 0;
@@ -149,14 +143,6 @@ static void add_fold(struct mt_top_model *model, struct mt_top_id id)
 	model->folded =
 		mt_error_make_room(model->folded, model->folded_count, sizeof(*model->folded));
 	model->folded[model->folded_count++] = id;
-}
-
-static void remove_fold(struct mt_top_model *model, struct mt_top_id id)
-{
-	size_t index = folded_index(model, id);
-
-	if (index < model->folded_count)
-		model->folded[index] = model->folded[--model->folded_count];
 }
 
 /* ---- lines ---- */
@@ -205,7 +191,8 @@ static void add_below(const struct arrangement *at, size_t parent, int depth, ui
 		model->lines_count++;
 		if (model->is_flat)
 			continue;
-		if (is_folded(model, row))
+		if (!*model->filter &&
+		    folded_index(model, mt_top_row_id(&model->rows[row])) < model->folded_count)
 			line->folded_count = count_below(model, row);
 		if (line->folded_count)
 			line->sums = model->rows[row].tree;
@@ -341,7 +328,10 @@ void mt_top_model_fold(struct mt_top_model *model)
 
 void mt_top_model_unfold(struct mt_top_model *model)
 {
-	remove_fold(model, model->selected_id);
+	size_t index = folded_index(model, model->selected_id);
+
+	if (index < model->folded_count)
+		model->folded[index] = model->folded[--model->folded_count];
 	mt_top_model_arrange(model);
 }
 

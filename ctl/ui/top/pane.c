@@ -294,12 +294,6 @@ static void add_facts(struct mt_top_page *page, const struct mt_stats_file *file
 	}
 }
 
-static void fill_figures(struct mt_top_page *page, const struct mt_stats_file *file)
-{
-	add_facts(page, file);
-	mt_top_page_add_table(page, mt_process_table(&file->head));
-}
-
 /* ---- cleanups ---- */
 
 static void add_counts(struct mt_top_page *page, const struct mt_stats_snapshot *now)
@@ -401,16 +395,18 @@ static void add_unknown(const struct mt_top_details *details, struct mt_top_page
 
 static void fill_page(const struct mt_top_details *details, struct mt_top_page *page)
 {
-	if (!details->is_known)
+	if (!details->is_known) {
 		add_unknown(details, page);
-	else if (details->tab == MT_TAB_FIGURES)
-		fill_figures(page, details->file);
-	else if (details->tab == MT_TAB_RECORDS)
+	} else if (details->tab == MT_TAB_FIGURES) {
+		add_facts(page, details->file);
+		mt_top_page_add_table(page, mt_process_table(&details->file->head));
+	} else if (details->tab == MT_TAB_RECORDS) {
 		fill_records(page, details->file);
-	else if (details->tab == MT_TAB_SETTINGS)
+	} else if (details->tab == MT_TAB_SETTINGS) {
 		fill_settings(page, details->file);
-	else
+	} else {
 		fill_devices(page, details->file);
+	}
 }
 
 static void draw_tabs(const struct mt_top_details *details, struct mt_cells *canvas)

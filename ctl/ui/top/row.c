@@ -16,29 +16,18 @@
 #define SPAN_MIN_NS   (60u * UINT64_C(1000000000))
 #define CLOCK_STEP_NS (10u * UINT64_C(1000000000))
 
-static struct mt_top_point *at(struct mt_top_history *history, size_t index)
-{
-	return &history->points[(history->first + index) % MT_TOP_HISTORY_POINTS];
-}
-
 static const struct mt_top_point *point_at(const struct mt_top_history *history, size_t index)
 {
 	return &history->points[(history->first + index) % MT_TOP_HISTORY_POINTS];
-}
-
-/* Three points in the time of two: the middle one goes. The newest one stays as it is. */
-static bool is_crowded(const struct mt_top_history *history, uint64_t time_ns)
-{
-	return history->count >= 2 && time_ns - point_at(history, history->count - 2)->time_ns <
-					      2 * (MT_TOP_HISTORY_NS / MT_TOP_HISTORY_POINTS);
 }
 
 /* Keeps the larger one of the last two at the time of the earlier one, so that a peak between two
  * updates is not lost. */
 static void merge_last(struct mt_top_history *history)
 {
-	struct mt_top_point *before = at(history, history->count - 2);
-	const struct mt_top_point last = *at(history, history->count - 1);
+	struct mt_top_point *before =
+		&history->points[(history->first + history->count - 2) % MT_TOP_HISTORY_POINTS];
+	const struct mt_top_point last = *point_at(history, history->count - 1);
 	uint64_t time_ns = before->time_ns;
 
 	if (last.rss_bytes > before->rss_bytes)
@@ -47,25 +36,23 @@ static void merge_last(struct mt_top_history *history)
 	history->count--;
 }
 
-/* Whether the clock was set back. Two readings may cross by less. */
-static bool went_back(uint64_t last_ns, uint64_t time_ns)
-{
-	return time_ns < last_ns && last_ns - time_ns > CLOCK_STEP_NS;
-}
-
 void mt_top_history_add(struct mt_top_history *history, const struct mt_top_point *point)
 {
-	if (history->count && went_back(at(history, history->count - 1)->time_ns, point->time_ns))
-		history->count = 0;
-	if (history->count && point->time_ns <= at(history, history->count - 1)->time_ns)
+	uint64_t last_ns = history->count ? point_at(history, history->count - 1)->time_ns : 0;
+
+	if (mt_sat_sub(last_ns, point->time_ns) > CLOCK_STEP_NS)
+		history->count = 0; /* the clock was set back; two readings may cross by less */
+	if (history->count && point->time_ns <= last_ns)
 		return;
-	if (history->count && is_crowded(history, point->time_ns))
+	/* three points in the time of two: the middle one goes; the newest one stays as it is */
+	if (history->count >= 2 && point->time_ns - point_at(history, history->count - 2)->time_ns <
+					   2 * (MT_TOP_HISTORY_NS / MT_TOP_HISTORY_POINTS))
 		merge_last(history);
 	if (history->count == MT_TOP_HISTORY_POINTS)
 		history->first = (history->first + 1) % MT_TOP_HISTORY_POINTS;
 	else
 		history->count++;
-	*at(history, history->count - 1) = *point;
+	history->points[(history->first + history->count - 1) % MT_TOP_HISTORY_POINTS] = *point;
 }
 
 void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_file *file,
@@ -77,7 +64,8 @@ void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_f
 						   mt_memory_parts_of_sample(sample)};
 
 		/* Of two times out of order nobody knows which is wrong. */
-		if (history->count && sample->time_ns <= at(history, history->count - 1)->time_ns)
+		if (history->count &&
+		    sample->time_ns <= point_at(history, history->count - 1)->time_ns)
 			continue;
 		if (sample->time_ns && sample->time_ns < now_ns &&
 		    now_ns - sample->time_ns < MT_TOP_HISTORY_NS)
@@ -366,11 +354,6 @@ static double growth(const struct mt_top_row *row)
 	return (double)row->own.rss_bytes - (double)history->points[history->first].rss_bytes;
 }
 
-static double freed(const struct mt_top_cleanup *last)
-{
-	return last->time_ns ? (double)last->before_bytes - (double)last->after_bytes : -1e30;
-}
-
 /* The bytes of a column that shows a sum. */
 static uint64_t bytes_of(enum mt_top_column column, const struct mt_process_tree_sums *sums)
 {
@@ -382,6 +365,8 @@ static uint64_t bytes_of(enum mt_top_column column, const struct mt_process_tree
 
 static double value_of(enum mt_top_column column, const struct mt_top_shown *of)
 {
+	const struct mt_top_cleanup *last = &of->row->last;
+
 	if (columns[column].sum != MT_TOP_NONE)
 		return (double)bytes_of(column, of->sums);
 	switch (column) {
@@ -390,9 +375,10 @@ static double value_of(enum mt_top_column column, const struct mt_top_shown *of)
 	case MT_COLUMN_FRAG:
 		return mt_top_sums_fragmented_percent(of->sums);
 	case MT_COLUMN_FREED:
-		return freed(&of->row->last);
+		return last->time_ns ? (double)last->before_bytes - (double)last->after_bytes
+				     : -1e30;
 	case MT_COLUMN_AGO:
-		return (double)of->row->last.time_ns;
+		return (double)last->time_ns;
 	case MT_COLUMN_BUDGET:
 		return of->row->budget_used_pct;
 	case MT_COLUMN_TREND:
@@ -431,13 +417,6 @@ int mt_top_column_compare(enum mt_top_column column, const struct mt_top_shown *
 
 /* ---- layout ---- */
 
-static bool is_wanted(enum mt_top_column column, struct mt_top_optional optional)
-{
-	if (column == MT_COLUMN_RANK)
-		return optional.ranks;
-	return optional.gpu || columns[column].needs != MT_SUM_gpu;
-}
-
 static int width_of(const struct mt_top_layout *layout)
 {
 	int width = 0;
@@ -474,7 +453,11 @@ void mt_top_layout_make(struct mt_top_optional optional, int room, struct mt_top
 	int column = 0, spare;
 
 	for (size_t i = 0; i < MT_COLUMNS_COUNT; i++)
-		out->width[i] = is_wanted((enum mt_top_column)i, optional) ? columns[i].width : 0;
+		out->width[i] =
+			(i == MT_COLUMN_RANK ? optional.ranks
+					     : optional.gpu || columns[i].needs != MT_SUM_gpu)
+				? columns[i].width
+				: 0;
 	while (width_of(out) > room && drop_one_rank(out))
 		continue;
 	spare = room > width_of(out) ? room - width_of(out) : 0;
@@ -556,25 +539,15 @@ static struct mt_top_cell_text budget_cell(const struct mt_top_row *row)
 	return cell;
 }
 
-static enum mt_cell_style pressure_style(const struct mt_top_row *row)
-{
-	if (row->pressure_level >= MT_PRESSURE_CRITICAL)
-		return MT_STYLE_BAD;
-	return row->pressure_level == MT_PRESSURE_WARN ? MT_STYLE_WARN : MT_STYLE_PLAIN;
-}
-
 static struct mt_top_cell_text pid_cell(const struct mt_top_row *row)
 {
-	struct mt_top_cell_text cell = {.style = pressure_style(row)};
+	struct mt_top_cell_text cell = {
+		.style = row->pressure_level >= MT_PRESSURE_CRITICAL ? MT_STYLE_BAD
+			 : row->pressure_level == MT_PRESSURE_WARN   ? MT_STYLE_WARN
+								     : MT_STYLE_PLAIN};
 
 	snprintf(cell.text.text, sizeof(cell.text.text), "%d", (int)row->process.pid);
 	return cell;
-}
-
-static struct mt_top_cell_text state_cell(enum mt_process_state state)
-{
-	return (struct mt_top_cell_text){mt_text_format("%s", mt_process_state_word(state)),
-					 state >= MT_PROCESS_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
 }
 
 struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
@@ -599,7 +572,11 @@ struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 	case MT_COLUMN_FRAG:
 		return has_heap ? fragmented_cell(shown->sums) : unknown;
 	case MT_COLUMN_REASON:
-		return is_awake ? cleanup_cell(column, row, now_ns) : state_cell(row->state);
+		if (is_awake)
+			return cleanup_cell(column, row, now_ns);
+		return (struct mt_top_cell_text){
+			mt_text_format("%s", mt_process_state_word(row->state)),
+			row->state >= MT_PROCESS_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
 	case MT_COLUMN_FREED:
 	case MT_COLUMN_AGO:
 		return cleanup_cell(column, row, now_ns);
