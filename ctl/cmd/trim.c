@@ -199,9 +199,8 @@ static void print_gc(const struct mt_stats_cleanup *cleanup)
 		puts("  gc is late: the main thread is busy outside Python, or collecting takes "
 		     "long; a cleanup follows it");
 	else if (cleanup->gc_state == MT_GC_BLOCKED)
-		puts("  gc waits: the main thread is in a system call; it runs when it "
-		     "returns, or after 2 s if two other threads of Python, or one by 64 MB, have "
-		     "grown the heap");
+		puts("  gc waits: the main thread is in a system call; it collects when that "
+		     "returns, or after 2 s on another thread if others have grown the heap");
 	else if (cleanup->gc_state == MT_GC_SHARED)
 		puts("  gc is left out: it would copy memory that is shared with forked processes");
 }

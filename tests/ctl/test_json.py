@@ -118,7 +118,7 @@ def test_a_wait_for_python_is_no_cost_and_says_at_once_what_it_waits_for(fake, c
 	(record,) = fits("stat", ctl("stat", pid, "--json").stdout)["records"]
 
 	assert "nothing to free, 12.3 ms" in text and "  gc waits: the main thread is in a system call" in text
-	assert "after 2 s if two other threads of Python, or one by 64 MB, have grown the heap" in text
+	assert "it collects when that returns, or after 2 s on another thread if others have grown the heap" in text
 	assert (record["duration_ns"], record["cost_ns"], record["gc_wait_ns"]) == (2_012_300_000, 12_300_000, 2_000_000_000)
 	assert re.search(r" 12\.3 ms +2000\.0 ms +waits: main thread in a system call$", ctl("stat", pid, "--records").stdout, re.MULTILINE)
 	assert "odd        Python's gc waits since " in ctl("stat", pid).stdout
