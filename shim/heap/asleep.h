@@ -28,8 +28,8 @@
 #define MT_WAKE_BLOCK_BYTES     (5ull << 18)
 
 /* Starts the sleep, once, on the thread that starts the heap, with blocks already handed out or
- * not. Both are kept. Returns false if the process cannot sleep: then call
- * mt_asleep_begin_awake or choose another backend. */
+ * not. Both are kept. If mt_backend_is_limited, libc's malloc serves for good. Returns false if the
+ * process cannot sleep: then call mt_asleep_begin_awake or choose another backend. */
 bool mt_asleep_start(const struct mt_config *given_config,
 		     const struct mt_backend_hooks *given_hooks);
 
