@@ -25,7 +25,7 @@ GROUPS = (TRAINING, PYTHON, REAL, ALLOCATOR, proof.ALWAYS)
 # Pages of a distribution's package and its upstream version; the second is testing's.
 PACKAGES = {"glibc": ("libc6", "libc6"), "jemalloc": ("libjemalloc2", "libjemalloc2"), "tcmalloc": ("libtcmalloc-minimal4", "libtcmalloc-minimal4t64"),
 	"mimalloc": ("libmimalloc2.0", "libmimalloc3")}
-MOST_BEHIND = 10
+MOST_BEHIND = 6
 
 
 class Page:
@@ -115,7 +115,9 @@ class Page:
 
 	def survivors(self):
 		shares = {self.name(name): share for name in self.shown() if (share := proof_bounds.returned_share(self.suite, name)) is not None}
-		return "; ".join(f"{name} {100 * max(share, 0):.0f} %" for name, share in sorted(shares.items(), key=lambda one: -one[1]))
+		some = {name: share for name, share in shares.items() if share >= 0.005}
+		texts = [f"{name} {100 * share:.0f} %" for name, share in sorted(some.items(), key=lambda one: -one[1])]
+		return "; ".join(texts + ["all others 0 %"] * (len(some) < len(shares)))
 
 	def readme(self):
 		rows = [("PyTorch, federated rounds", ["fl_rounds"]), ("training and services in Python", self.suite.labels(TRAINING)),
@@ -126,9 +128,10 @@ class Page:
 			labels = [label for label in labels if label in self.suite.labels()]
 			if not labels:
 				continue
-			ours = [self.cell(self.over(labels, OURS, key)) for key in ("idle_mib", "peak_mib", "cpu_s")]
+			resting = [label for label in labels if self.suite.with_figure(label, OURS, "idle_mib")]
+			ours = [self.cell(self.over(of, OURS, key)) for of, key in ((resting, "idle_mib"), (labels, "peak_mib"), (labels, "cpu_s"))]
 			count = f" ({len(labels)})" if len(labels) > 1 and labels != ["starts", "grep"] else ""
-			lines.append(f"| {title}{count} | {ours[0]} | {ours[1]} | {ours[2]} | {self.best(labels, 'idle_mib')}; {self.best(labels, 'cpu_s')} |")
+			lines.append(f"| {title}{count} | {ours[0]} | {ours[1]} | {ours[2]} | {self.best(resting, 'idle_mib')}; {self.best(labels, 'cpu_s')} |")
 		return "\n".join(lines)
 
 	def over(self, labels, candidate, key):
