@@ -20,6 +20,7 @@
 
 /* seconds in which the worker thread makes its files */
 #define FILES_MADE_S 2
+#define ENDS_MS      10u
 /* CPU time to follow the MT_DIR of another user; a plain path takes some microseconds */
 #define PATH_NS 3000000u
 
@@ -409,6 +410,10 @@ static enum mt_err no_files_error(const struct mt_process *process, const char *
 		default_path(process->uid, path, sizeof(path));
 	reason = why_unusable(process, own ? own : path);
 	is_awake = !reason && has_worker(process->pid);
+	/* One that ends removes its files first. */
+	if (is_awake)
+		mt_clock_sleep_ms(ENDS_MS);
+	is_awake = is_awake && has_worker(process->pid);
 	spend_since(process, from_ns);
 	if (!reason)
 		return is_awake ? out_of_reach_error(process, why) : asleep_error(why);

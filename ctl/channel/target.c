@@ -13,8 +13,8 @@
 #include "ctl/process/read_file.h"
 
 /* how often, and how far apart, for the shim in a process */
-#define LOOKS_MAX 10
-#define LOOK_MS   10u
+#define LOOKS_MAX 30
+#define LOOK_MS   5u
 
 /* Refuses a valid file of another process that was copied or renamed. Also refuses a file that the
  * process wrote before its exec: the new program does not read the control file. */
