@@ -20,7 +20,7 @@
  * addresses, and loses a tenth of the speed if each page lies elsewhere. */
 #define GROUP_PAGES 16u
 /* pages that are made resident at once: 1 for each so many in the range, up to a group */
-#define POPULATE_SHARE 64u
+#define POPULATE_SHARE 512u
 /* the share of RLIMIT_DATA that free pages may take */
 #define KEPT_SHARE       64
 #define EVENT_BYTES      (1u << 20)
