@@ -601,19 +601,11 @@ static void add_row(struct mt_table *table, double model_mb)
 static void print_table(void)
 {
 	struct mt_table *table = mt_table_new(">MODEL|>4 GB|>8 GB|>12 GB|>16 GB");
-	double asked = wanted.model_mb;
-	bool added = asked == 0;
 
-	for (size_t i = 0; i < ROWS_COUNT; i++) {
-		if (!added && asked <= table_mb[i]) {
-			if (asked < table_mb[i])
-				add_row(table, asked);
-			added = true;
-		}
+	if (wanted.model_mb)
+		add_row(table, wanted.model_mb);
+	for (size_t i = 0; i < ROWS_COUNT; i++)
 		add_row(table, table_mb[i]);
-	}
-	if (!added)
-		add_row(table, asked);
 	mt_table_print(table);
 }
 

@@ -428,17 +428,6 @@ static bool parse_number(const char *text, double *out, const char **end)
 	return true;
 }
 
-bool mt_units_number(const char *text, double *out)
-{
-	const char *end;
-	double value;
-
-	if (!parse_number(text, &value, &end) || *end)
-		return false;
-	*out = value;
-	return true;
-}
-
 /* A number with one of the units after it, whose list ends with one without a factor. */
 struct unit {
 	const char *name;
@@ -457,6 +446,13 @@ static bool parse_with_unit(const char *text, const struct unit *units,
 		units++;
 	*out = value * units->times;
 	return units->times > 0 && isfinite(*out);
+}
+
+bool mt_units_number(const char *text, double *out)
+{
+	static const struct unit units[] = {{"", 1}, {"", 0}};
+
+	return parse_with_unit(text, units, strcmp, out);
 }
 
 bool mt_units_count(const char *text, double *out)
@@ -492,11 +488,7 @@ bool mt_units_duration(const char *text, double *out_s)
 
 bool mt_units_percent(const char *text, double *out)
 {
-	const char *end;
-	double value;
+	static const struct unit units[] = {{"", 1}, {"%", 1}, {"", 0}};
 
-	if (!parse_number(text, &value, &end) || strcmp(end, *end ? "%" : "") != 0 || value > 100)
-		return false;
-	*out = value;
-	return true;
+	return parse_with_unit(text, units, strcmp, out) && *out <= 100;
 }
