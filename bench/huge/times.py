@@ -4,7 +4,8 @@
   bench/huge/times.py [--runs 3] [--programs ...] [--candidates glibc,shim] [--candidate "before:LD_PRELOAD=FILE"]
 
 Runs are interleaved. The machine's setting is `always` (root) while a program works, and restored after each. CPU time is the lowest
-of the runs, in seconds, user and system; faults in thousands; memory in MiB at the peak and 5 s after the work."""
+of the runs, in seconds, user and system; faults in thousands; memory in MiB at the peak and 12 s after the work, by when a heap at rest has
+been purged."""
 import argparse
 import json
 import os
@@ -18,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import huge
 from huge import candidates, execute
 
-AFTER_S = 5
+AFTER_S = huge.SOON_S
 PROGRAMS = {
 	"small blocks": ["huge_survivors"],
 	"steps": ["steps", "--steps", "5", "--period", "0.2"],

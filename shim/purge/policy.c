@@ -267,9 +267,11 @@ static void learn_parallel(struct mt_policy *policy, const struct mt_snapshot *n
 		policy->parallel_pct -= (policy->parallel_pct - 100 + 7) / 8;
 }
 
-/* Learns the cost of page faults from spans that were full of them. In a virtual machine whose host
- * reclaims freed pages a fault costs several times as much as elsewhere, and a huge page less. The
- * other system time of the span makes faults look dearer, never cheaper: the cost rises slowly. */
+/* Learns the cost of page faults from spans that were full of them: at first of any pages, then of
+ * those that come back after a purge. Where a host gives a virtual machine its memory page by page,
+ * a first touch costs up to ten times as much; where the host takes freed pages, a return does; and
+ * a huge page costs less. The other system time of the span makes faults look dearer, never
+ * cheaper: the cost rises slowly. */
 static void learn_fault_cost(struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	const struct mt_snapshot *then = &policy->usage;
@@ -279,18 +281,21 @@ static void learn_fault_cost(struct mt_policy *policy, const struct mt_snapshot 
 	uint64_t span = now->now_ns - then->now_ns;
 	uint64_t tick = now->now_ns - policy->seen.now_ns;
 	uint64_t each;
+	bool returns;
 
 	if (!then->usage_known || touched < BUSY_BYTES * (tick && span > tick ? span / tick : 1))
 		return;
 	each = mt_sat_sub(now->system_ns, then->system_ns) / (touched / MT_MIB);
 	each = mt_max_u64(mt_min_u64(each, MOST_MIB_FAULT_NS), LEAST_MIB_FAULT_NS);
-	if (!policy->fault_known)
+	returns = then->rss_bytes < policy->purged_below_bytes;
+	if (!policy->fault_known || (returns && !policy->return_known))
 		policy->mib_fault_ns = each;
 	else if (each < policy->mib_fault_ns)
 		policy->mib_fault_ns = (policy->mib_fault_ns + each) / 2;
-	else
+	else if (returns || !policy->return_known)
 		policy->mib_fault_ns += (each - policy->mib_fault_ns + 3) / 4;
 	policy->fault_known = true;
+	policy->return_known = policy->return_known || returns;
 	mt_assert(policy->mib_fault_ns <= MOST_MIB_FAULT_NS);
 }
 
@@ -336,12 +341,14 @@ static bool is_reusing(const struct mt_policy *policy, const struct mt_snapshot 
 }
 
 /* idle_ns: how long the dirty bytes have been idle. It is assumed that they stay idle as long
- * again. */
+ * again, and until pages have come back once, that a return is no dearer than elsewhere. */
 static bool may_purge(const struct mt_policy *policy, const struct mt_snapshot *now,
 		      const struct mt_config *cfg, uint64_t idle_ns)
 {
 	int64_t cost = expected_cost_ns(policy, now->dirty_bytes);
 
+	if (!policy->return_known)
+		cost = mt_min_i64(cost, (int64_t)(now->dirty_bytes / MT_MIB * FIRST_MIB_FAULT_NS));
 	/* A cost above the largest balance is paid off afterwards. */
 	return cfg->budget_pct && policy->balance_ns >= mt_min_i64(cost, balance_limit(cfg)) &&
 	       (int64_t)idle_ns >= cost * IDLE_FACTOR && !is_reusing(policy, now);
@@ -390,6 +397,7 @@ void mt_policy_note_purge(struct mt_policy *policy, const struct mt_snapshot *af
 	policy->usage = *after;
 	if (returned_bytes < CHARGED_BYTES)
 		return;
+	policy->purged_below_bytes = after->rss_bytes + returned_bytes;
 	/* Pages of earlier purges may still come back: a fall in stages is purged in stages. */
 	policy->purged_bytes =
 		charged ? mt_sat_sub(policy->purged_bytes, policy->returned_bytes) + returned_bytes

@@ -130,7 +130,7 @@ Test(policy_budget, does_not_purge_while_the_pages_are_being_reused)
 	sim_free(&sim, MIB(1000));
 	/* idle for long, and the balance never covers all of it */
 	for (int i = 0; i < 60; i++) {
-		sim.policy.balance_ns = (int64_t)MS(400);
+		sim.policy.balance_ns = (int64_t)MS(220);
 		sim_allocate(&sim, MIB(2));
 		sim_pass(&sim, MS(100));
 		sim_free(&sim, MIB(2));
@@ -368,6 +368,20 @@ Test(policy_budget, tells_the_cost_of_a_mib_where_page_faults_are_dear)
 	cr_expect_leq(mt_policy_mib_cost_ns(&sim.policy), 15000 * MT_MIB / PAGE);
 }
 
+/* A host that gives a virtual machine its memory page by page: 1 GB took 2.4 s at its first touch,
+ * and 0.3 s when it came back. */
+Test(policy_budget, a_dear_first_touch_does_not_keep_memory_from_going_back)
+{
+	sim_start(&sim);
+	sim.fault_ns = 9000;
+	sim_allocate(&sim, MIB(1000));
+	sim_pass(&sim, SECONDS(5));
+	sim_free(&sim, MIB(900));
+	sim_pass(&sim, SECONDS(3));
+	cr_expect_eq(sim.purges_count, 1);
+	cr_expect_leq(sim.dirty_bytes, MIB(1));
+}
+
 Test(policy_budget, never_spends_more_when_the_program_changes_its_ways)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -518,6 +532,7 @@ static void rest_after_dear_purges(int64_t balance_ns)
 	sim_pass(&sim, MS(100));
 	sim.policy.balance_ns = balance_ns;
 	sim.policy.mib_fault_ns = 2600 * 1000;
+	sim.policy.return_known = true;
 	sim.policy.purged_bytes = MIB(176);
 	sim.policy.purged_rss_bytes = sim_rss(&sim);
 	sim.policy.returned_bytes = MIB(176);
