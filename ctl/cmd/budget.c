@@ -430,10 +430,13 @@ static bool gpu_memory_find(double number, struct mt_gpu_memory *out)
 /* ---- values of options ---- */
 
 /* Takes a number in the range of the option; `what` says what it is. */
-static bool take_number(const struct mt_option *option, const char *text, bool is_read,
-			double value)
+static bool take(const struct mt_option *option, const char *text,
+		 bool (*read)(const char *, double *), bool is_whole)
 {
-	if (is_read && value >= option->min && value <= option->max) {
+	double value = 0;
+
+	if (read(text, &value) && (!is_whole || value == floor(value)) && value >= option->min &&
+	    value <= option->max) {
 		*(double *)option->target = value;
 		return true;
 	}
@@ -444,36 +447,22 @@ static bool take_number(const struct mt_option *option, const char *text, bool i
 
 static bool take_count(const struct mt_option *option, const char *text)
 {
-	double value = 0;
-	bool is_read = mt_units_count(text, &value);
-
-	return take_number(
-		option, text,
-		is_read && (value == floor(value) || strcmp(option->name, "params") == 0), value);
+	return take(option, text, mt_units_count, strcmp(option->name, "params") != 0);
 }
 
 static bool take_whole(const struct mt_option *option, const char *text)
 {
-	uint64_t value = 0;
-	bool is_read = mt_text_parse_u64(text, &value);
-
-	return take_number(option, text, is_read, (double)value);
+	return take(option, text, mt_units_number, true);
 }
 
 static bool take_mb(const struct mt_option *option, const char *text)
 {
-	double mb = 0;
-	bool is_read = mt_units_number(text, &mb);
-
-	return take_number(option, text, is_read, mb);
+	return take(option, text, mt_units_number, false);
 }
 
 static bool take_size(const struct mt_option *option, const char *text)
 {
-	double bytes = 0;
-	bool is_read = mt_units_bytes(text, &bytes);
-
-	return take_number(option, text, is_read, bytes);
+	return take(option, text, mt_units_bytes, false);
 }
 
 static bool take_optimizer(const struct mt_option *option, const char *text)

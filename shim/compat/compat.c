@@ -420,20 +420,14 @@ static _Atomic(fork_fn) next_fork; /* no ordering */
 
 static MT_TLS bool holds_purge; /* for the fork under way */
 
-/* The hold of the purge lock, by its number, in which the worker waits for this thread; 0: none. */
+/* The hold of the purge lock, by its number, in which the worker waits for this thread or one that
+ * is as slow; 0: none. */
 static MT_TLS uint32_t stuck_hold;
 
 /* Returns whether the program has one thread, beside the worker and the thread of python/. */
 static bool is_single_threaded(void)
 {
 	return mt_libc_threads_count() == 2u + mt_interpreter_thread_runs();
-}
-
-/* Returns whether the worker, while it has the purge lock, waits for this thread or one that is as
- * slow. */
-static bool is_worker_stuck(void)
-{
-	return stuck_hold && stuck_hold == mt_purge_worker_hold();
 }
 
 /* Takes the purge lock, for a copy of the process: a child of a half-done purge could never finish
@@ -447,7 +441,7 @@ static bool hold_purge(void)
 	int most = is_single_threaded() ? ASLEEP_STEPS : ASLEEP_STEPS_MANY;
 	int asleep_count = 0;
 
-	while (!is_worker_stuck()) {
+	while (!stuck_hold || stuck_hold != mt_purge_worker_hold()) {
 		uint32_t hold = mt_purge_worker_hold();
 
 		if (mt_purge_hold(HOLD_STEP_NS))
@@ -586,7 +580,8 @@ static _Atomic pid_t *hold_heap_until_id(unsigned long *flags)
 	_Atomic pid_t *word;
 
 	mt_rss_shared_note_fork();
-	word = !is_taken && worker_may_purge() ? mt_purge_hold_until_copied() : NULL;
+	word = !is_taken && worker_may_purge() && hold_purge() ? mt_purge_release_when_copied()
+							       : NULL;
 	if (word)
 		*flags |= CLONE_PARENT_SETTID;
 	errno = kept;

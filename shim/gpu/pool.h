@@ -119,10 +119,6 @@ static inline struct mt_release mt_release_all(void)
 		.blocks = UINT32_MAX, .bytes = UINT64_MAX, .freed_until_ns = UINT64_MAX};
 }
 
-/* Releases blocks of a held context, oldest first, until the rule says stop or a capture begins.
- * Returns the bytes; counts down the rule's bytes and blocks. */
-uint64_t mt_release(struct mt_context *context, struct mt_release *rule);
-
 /* Around a read of the driver's free memory to which mt_pool_withheld_bytes is added: a block that
  * is being freed is in neither. begin waits until no thread is freeing one (some microseconds; up
  * to 50 ms), and the worker starts none before the end. end returns false if a block was freed

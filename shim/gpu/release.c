@@ -196,7 +196,9 @@ static uint64_t release_one(struct mt_context *context, struct mt_release *rule)
 /* In rounds: until the rule says stop, the driver refuses, or a thread reads the free memory. The
  * memory is the driver's at the end of a round. A pending block, for whose work the driver's free
  * may wait, is not counted: no other thread waits for it. */
-uint64_t mt_release(struct mt_context *context, struct mt_release *rule)
+/* Releases blocks of a held context, oldest first, until the rule says stop or a capture begins.
+ * Returns the bytes; counts down the rule's bytes and blocks. */
+static uint64_t release(struct mt_context *context, struct mt_release *rule)
 {
 	struct mt_pool_device *device = mt_context_device(context);
 	int cancel = mt_driver_forbid_cancel(), mode = mt_driver_relax(mt_pool_driver());
@@ -262,7 +264,7 @@ static MT_COLD void wait_for_oldest(struct mt_context *context, uint64_t bytes)
 	for (unsigned round = 0; lacks_idle(context, bytes); round++) {
 		mt_pending_check(context, UINT32_MAX);
 		if (mt_os_now_ns() - start_ns > CAP_WAIT_NS) {
-			(void)mt_release(context, &one);
+			(void)release(context, &one);
 			break;
 		}
 		mt_driver_wait_round(round);
@@ -281,7 +283,7 @@ void mt_release_make_room(struct mt_context *context, uint64_t bytes, uint64_t n
 		return;
 	MT_EACH_HELD_CONTEXT(of, mt_context_ordinal(context))
 	{
-		(void)mt_release(of, &rule);
+		(void)release(of, &rule);
 	}
 }
 
@@ -312,7 +314,7 @@ static uint64_t release_due(struct mt_context *context, uint64_t now_ns, uint32_
 		mt_context_pools(context) && !mt_context_has_shortage(context) && !is_low(context);
 	if (rule.is_decay)
 		rule.freed_until_ns = decay_ns ? mt_sat_sub(now_ns, decay_ns) : 0;
-	released_bytes = mt_release(context, &rule);
+	released_bytes = release(context, &rule);
 	*limit = rule.blocks;
 	return released_bytes;
 }
@@ -384,10 +386,10 @@ static uint64_t release_ready(int device, bool is_background)
 
 		all.is_background = is_background;
 		mt_pending_check(context, UINT32_MAX);
-		released_bytes += mt_release(context, &all);
+		released_bytes += release(context, &all);
 		all.is_pending = true;
 		if (!is_background && mt_context_health(context) != MT_CONTEXT_WELL)
-			(void)mt_release(context, &all);
+			(void)release(context, &all);
 	}
 	return released_bytes;
 }

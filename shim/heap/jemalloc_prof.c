@@ -83,6 +83,7 @@ static struct mt_thread loading; /* loads libgcc_s for the worker */
 /* seq_cst both: either the walk sees the closed gate, or fork sees the walk. */
 static _Atomic uint32_t walkers_count;
 static _Atomic bool gate_closed;
+static MT_TLS uint32_t own_walks; /* of this thread: a handler may fork in the middle of one */
 
 /* Its code alone: addresses of its headers lie about on many a stack, since every walk through the
  * loaded objects, the loader's and ours, leaves those of the last one. */
@@ -249,6 +250,7 @@ int mt_je__Unwind_Backtrace(trace_fn trace, void *argument)
 
 	if (!found)
 		return answer;
+	own_walks++;
 	atomic_fetch_add(&walkers_count, 1);
 	/* the lines need no unwinder */
 	if (!atomic_load(&gate_closed) && visit_lines(trace, argument) == GO_ON &&
@@ -257,6 +259,7 @@ int mt_je__Unwind_Backtrace(trace_fn trace, void *argument)
 		wipe_stack();
 	}
 	atomic_fetch_sub(&walkers_count, 1);
+	own_walks--;
 	return answer;
 }
 
@@ -277,7 +280,7 @@ void mt_jemalloc_prof_close_gate(void)
 	atomic_store(&gate_closed, true);
 	until = mt_os_now_ns() + GATE_WAIT_NS;
 	/* Polled, without a wake-up: the walk must stay cheap, and a fork is not. */
-	while ((count = atomic_load(&walkers_count)) && mt_os_now_ns() < until)
+	while ((count = atomic_load(&walkers_count)) > own_walks && mt_os_now_ns() < until)
 		(void)mt_os_futex_wait(&walkers_count, count, GATE_STEP_NS, MT_FUTEX_PRIVATE);
 }
 
@@ -290,7 +293,7 @@ void mt_jemalloc_prof_open_gate(void)
  * fork its whole wait. */
 void mt_jemalloc_prof_open_gate_in_child(void)
 {
-	atomic_store(&walkers_count, 0);
+	atomic_store(&walkers_count, own_walks);
 	mt_thread_reset(&loading);
 	mt_jemalloc_prof_open_gate();
 }

@@ -6,9 +6,10 @@
 #include "sys/attr.h"
 #include "sys/lock.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 
-#define WAIT_NS      MT_NS_PER_S
 #define COPY_STEP_NS (100 * 1000ull)
+#define LOCK_STEP_NS (200 * 1000ull) /* signals wait for it */
 
 static struct mt_lock lock = MT_LOCK(purge);
 
@@ -63,14 +64,34 @@ uint32_t mt_purge_worker_hold(void)
 }
 
 /* A signal handler that interrupts the holder may fork or allocate: then the thread has the lock
- * already. */
+ * already. No handler comes between lock and depth, since it would wait for its own thread: right
+ * after a copy the first write to a page is a fault, and signals arrive at its end. */
 static bool lock_within(uint64_t span_ns)
 {
-	if (depth == 0 && !mt_lock_lock_within(&lock, span_ns))
-		return false;
-	if (depth++ == 0)
+	uint64_t until = mt_os_now_ns() + span_ns, signals;
+	bool is_locked;
+
+	do {
+		signals = mt_os_block_signals();
+		is_locked =
+			depth > 0 || mt_lock_lock_within(&lock, mt_min_u64(span_ns, LOCK_STEP_NS));
+		if (is_locked && depth++ == 0)
+			note_change();
+		mt_os_restore_signals(signals);
+	} while (!is_locked && mt_os_now_ns() < until);
+	return is_locked;
+}
+
+static void unlock(void (*unlock_it)(struct mt_lock *))
+{
+	uint64_t signals = mt_os_block_signals();
+
+	mt_assert(depth > 0);
+	if (depth == 1)
 		note_change();
-	return true;
+	if (--depth == 0)
+		unlock_it(&lock);
+	mt_os_restore_signals(signals);
 }
 
 void mt_purge_enter(void)
@@ -92,11 +113,7 @@ bool mt_purge_enter_within(uint64_t span_ns)
 
 void mt_purge_leave(void)
 {
-	mt_assert(depth > 0);
-	if (depth == 1)
-		note_change();
-	if (--depth == 0)
-		mt_lock_unlock_and_yield(&lock);
+	unlock(mt_lock_unlock_and_yield);
 }
 
 bool mt_purge_hold(uint64_t span_ns)
@@ -109,16 +126,17 @@ bool mt_purge_hold(uint64_t span_ns)
 	return is_locked;
 }
 
-_Atomic pid_t *mt_purge_hold_until_copied(void)
+_Atomic pid_t *mt_purge_release_when_copied(void)
 {
-	if (depth > 0 || is_copying_here || !mt_purge_hold(WAIT_NS))
-		return NULL;
-	wait_for_copy();
-	is_copying_here = true;
-	mt_assert(depth == 1);
-	mt_store_relaxed(&copied, 0);
+	bool can_mark = depth == 1 && !is_copying_here;
+
+	if (can_mark) {
+		wait_for_copy();
+		is_copying_here = true;
+		mt_store_relaxed(&copied, 0);
+	}
 	mt_purge_release();
-	return &copied;
+	return can_mark ? &copied : NULL;
 }
 
 void mt_purge_end_copy(bool made)
@@ -130,11 +148,7 @@ void mt_purge_end_copy(bool made)
 
 void mt_purge_release(void)
 {
-	mt_assert(depth > 0);
-	if (depth == 1)
-		note_change();
-	if (--depth == 0)
-		mt_lock_unlock(&lock);
+	unlock(mt_lock_unlock);
 }
 
 void mt_purge_forget(void)

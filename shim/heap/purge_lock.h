@@ -30,11 +30,11 @@ bool mt_purge_enter_within(uint64_t span_ns);
 bool mt_purge_hold(uint64_t span_ns);
 void mt_purge_release(void);
 
-/* The same for a copy whose parent sleeps while the copy lives (CLONE_VFORK without CLONE_VM), and
- * so cannot release the lock. Returns the word into which the kernel writes the copy's id
- * (CLONE_PARENT_SETTID) once the copy is made; until then no thread enters. NULL: as false above.
- * made: whether there is a copy. */
-_Atomic pid_t *mt_purge_hold_until_copied(void);
+/* As mt_purge_release, before a copy whose parent sleeps while the copy lives (CLONE_VFORK without
+ * CLONE_VM), and so could not release the lock. Returns the word into which the kernel writes the
+ * copy's id (CLONE_PARENT_SETTID) once the copy is made; until then no thread enters. NULL: a copy
+ * is under way already, threads may enter. made: whether there is a copy. */
+_Atomic pid_t *mt_purge_release_when_copied(void);
 void mt_purge_end_copy(bool made);
 
 /* In the copy: undoes one mt_purge_hold, or resets a lock that the calling thread does not hold. */

@@ -48,8 +48,10 @@ void mt_loader_enter(void)
 void mt_loader_leave(void)
 {
 	mt_assert(depth > 0);
-	if (--depth == 0)
+	/* first: a handler in between that forks must not wait for its own thread */
+	if (depth == 1)
 		atomic_fetch_sub(&inside_count, 1);
+	depth--;
 }
 
 bool mt_loader_is_inside(void)

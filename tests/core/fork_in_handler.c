@@ -6,7 +6,8 @@
  *   raw         as timer, with _Fork in main and handler
  *   returns     as timer; the child returns from the handler, allocates on, and ends
  *   flags       as returns; main frees large blocks whose pages carry flags
- * Prints how many children there were, and how many of them ended well. */
+ * Prints how many children there were, and how many of them failed; on stderr how long the slowest
+ * call took. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -23,10 +24,30 @@
 #define BLOCKS  512
 #define WORKERS 4
 
-static pid_t (*make)(void) = fork;
+static pid_t (*make_raw)(void) = fork;
 static volatile sig_atomic_t children, well, is_returning_child, is_over;
 static int returns;
 static pid_t workers[WORKERS];
+
+static double longest;
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static pid_t make(void)
+{
+	double began = now();
+	pid_t child = make_raw();
+
+	if (now() - began > longest)
+		longest = now() - began;
+	return child;
+}
 
 static void reap(pid_t child)
 {
@@ -107,14 +128,6 @@ static void use_flagged(void)
 		_exit(0);
 }
 
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 /* A child that came back from the handler ends here. */
 static void allocate(double seconds)
 {
@@ -139,7 +152,7 @@ static void allocate(double seconds)
 
 			if (child == 0)
 				_exit(0);
-			if (make != fork || returns || children == 0)
+			if (make_raw != fork || returns || children == 0)
 				waitpid(child, NULL, 0);
 		}
 	}
@@ -158,7 +171,7 @@ int main(int count, char **arguments)
 	has_flags = strcmp(arguments[1], "flags") == 0;
 	returns = has_flags || strcmp(arguments[1], "returns") == 0;
 	if (strcmp(arguments[1], "raw") == 0)
-		make = _Fork;
+		make_raw = _Fork;
 	action.sa_handler = is_supervisor ? on_child : on_timer;
 	action.sa_flags = SA_RESTART;
 	sigaction(is_supervisor ? SIGCHLD : SIGALRM, &action, NULL);
@@ -178,5 +191,6 @@ int main(int count, char **arguments)
 		;
 	printf("%d children, %d failed\n", (int)children,
 	       is_supervisor ? 0 : (int)(children - well));
+	fprintf(stderr, "longest call: %d ms\n", (int)(longest * 1000));
 	return children > 10 ? 0 : 1;
 }

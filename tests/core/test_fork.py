@@ -33,6 +33,15 @@ def test_a_handler_may_fork_in_a_program_of_one_thread(run, env, compile_c, way,
 
 
 @pytest.mark.parametrize("allocator", ["auto", "system"])
+def test_a_fork_in_a_handler_does_not_wait_for_the_call_that_it_interrupts(run, env, compile_c, allocator):
+	"""_Fork in a handler that interrupted the end of _Fork waited a second for the lock of its own thread."""
+	got = run([compile_c("fork_in_handler.c"), "raw", 3], env(**BUSY, ALLOCATOR=allocator), timeout=60)
+
+	longest, = re.findall(r"longest call: (\d+) ms", got.stderr)
+	assert int(longest) < 900, got.stdout + got.stderr
+
+
+@pytest.mark.parametrize("allocator", ["auto", "system"])
 def test_fork_handlers_may_allocate_trim_fork_and_start_threads(run, env, compile_c, allocator):
 	got = run([compile_c("busy_atfork.c"), 1], env(**BUSY, ALLOCATOR=allocator), timeout=60)
 
