@@ -413,8 +413,8 @@ typedef pid_t (*fork_fn)(void);
 #define HOLD_STEP_NS (MT_NS_PER_MS / 5)
 /* A sleep that so many steps see is no short wait for a lock of the kernel's; in a program of more
  * threads, none for one of another thread that goes on. */
-#define ASLEEP_STEPS      3
-#define ASLEEP_STEPS_MANY 50
+#define STUCK_STEPS      3
+#define STUCK_STEPS_MANY 50
 
 static _Atomic(fork_fn) next_fork; /* no ordering */
 
@@ -427,30 +427,38 @@ static MT_TLS uint32_t stuck_hold;
 /* Returns whether the program has one thread, beside the worker and the thread of python/. */
 static bool is_single_threaded(void)
 {
-	return mt_libc_threads_count() == 2u + mt_interpreter_thread_runs();
+	return mt_libc_threads_count() ==
+	       1u + mt_worker_is_running() + mt_interpreter_thread_runs();
 }
 
 /* Takes the purge lock, for a copy of the process: a child of a half-done purge could never finish
  * it. Waits up to a second. Returns false if it is not taken: copy all the same; a child that is
- * made in the middle of a purge cannot purge that arena. A handler may have interrupted malloc,
- * with a lock for which the worker waits while it has the purge lock: that is noticed within a ms
- * in a program of one thread, within 10 ms or more in others. */
+ * made in the middle of a purge cannot purge that arena.
+ *
+ * A handler may have interrupted malloc, with a lock for which the worker waits while it has the
+ * purge lock: that is noticed within a ms in a program of one thread, within 10 ms or more in
+ * others. In a program of one thread it may also have interrupted this thread between the lock and
+ * its own note of it; no thread of ours has the lock then, and none can take it. */
 static bool hold_purge(void)
 {
 	uint64_t until = mt_os_now_ns() + HOLD_NS;
-	int most = is_single_threaded() ? ASLEEP_STEPS : ASLEEP_STEPS_MANY;
-	int asleep_count = 0;
+	bool is_alone = is_single_threaded();
+	int stuck_count = 0;
 
 	while (!stuck_hold || stuck_hold != mt_purge_worker_hold()) {
 		uint32_t hold = mt_purge_worker_hold();
+		bool is_stuck;
 
 		if (mt_purge_hold(HOLD_STEP_NS))
 			return true;
-		asleep_count = hold && mt_worker_is_asleep() && hold == mt_purge_worker_hold()
-				       ? asleep_count + 1
-				       : 0;
-		if (asleep_count == most)
+		is_stuck =
+			(hold ? mt_worker_is_asleep() : is_alone) && hold == mt_purge_worker_hold();
+		stuck_count = is_stuck ? stuck_count + 1 : 0;
+		if (stuck_count == (is_alone ? STUCK_STEPS : STUCK_STEPS_MANY)) {
 			stuck_hold = hold;
+			if (!hold)
+				return false;
+		}
 		if (mt_os_now_ns() >= until)
 			return false;
 	}

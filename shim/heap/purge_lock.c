@@ -6,10 +6,8 @@
 #include "sys/attr.h"
 #include "sys/lock.h"
 #include "sys/os.h"
-#include "sys/saturating.h"
 
 #define COPY_STEP_NS (100 * 1000ull)
-#define LOCK_STEP_NS (200 * 1000ull) /* signals wait for it */
 
 static struct mt_lock lock = MT_LOCK(purge);
 
@@ -64,34 +62,14 @@ uint32_t mt_purge_worker_hold(void)
 }
 
 /* A signal handler that interrupts the holder may fork or allocate: then the thread has the lock
- * already. No handler comes between lock and depth, since it would wait for its own thread: right
- * after a copy the first write to a page is a fault, and signals arrive at its end. */
+ * already. */
 static bool lock_within(uint64_t span_ns)
 {
-	uint64_t until = mt_os_now_ns() + span_ns, signals;
-	bool is_locked;
-
-	do {
-		signals = mt_os_block_signals();
-		is_locked =
-			depth > 0 || mt_lock_lock_within(&lock, mt_min_u64(span_ns, LOCK_STEP_NS));
-		if (is_locked && depth++ == 0)
-			note_change();
-		mt_os_restore_signals(signals);
-	} while (!is_locked && mt_os_now_ns() < until);
-	return is_locked;
-}
-
-static void unlock(void (*unlock_it)(struct mt_lock *))
-{
-	uint64_t signals = mt_os_block_signals();
-
-	mt_assert(depth > 0);
-	if (depth == 1)
+	if (depth == 0 && !mt_lock_lock_within(&lock, span_ns))
+		return false;
+	if (depth++ == 0)
 		note_change();
-	if (--depth == 0)
-		unlock_it(&lock);
-	mt_os_restore_signals(signals);
+	return true;
 }
 
 void mt_purge_enter(void)
@@ -113,7 +91,11 @@ bool mt_purge_enter_within(uint64_t span_ns)
 
 void mt_purge_leave(void)
 {
-	unlock(mt_lock_unlock_and_yield);
+	mt_assert(depth > 0);
+	if (depth == 1)
+		note_change();
+	if (--depth == 0)
+		mt_lock_unlock_and_yield(&lock);
 }
 
 bool mt_purge_hold(uint64_t span_ns)
@@ -148,7 +130,11 @@ void mt_purge_end_copy(bool made)
 
 void mt_purge_release(void)
 {
-	unlock(mt_lock_unlock);
+	mt_assert(depth > 0);
+	if (depth == 1)
+		note_change();
+	if (--depth == 0)
+		mt_lock_unlock(&lock);
 }
 
 void mt_purge_forget(void)
