@@ -94,7 +94,7 @@ struct mt_policy {
 	uint64_t mib_fault_ns;       /* learned: CPU time of the page faults of a MiB */
 	bool fault_known;            /* it was learned at least once */
 	bool return_known;           /* ... while purged pages came back */
-	uint64_t purged_below_bytes; /* RSS up to here was returned by a purge, also a wanted one */
+	uint64_t purged_below_bytes; /* RSS up to here a purge has returned, also a requested one */
 	uint64_t parallel_pct;       /* learned: CPUs that the program uses at a time, 100 each */
 	uint64_t purged_bytes;     /* returned by purges and not back at the end of the last one */
 	uint64_t purged_rss_bytes; /* RSS at its end */
